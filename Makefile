@@ -1,0 +1,47 @@
+# Two commands on a fresh machine: `make book` and `make test`. `make` alone lists everything.
+# Set-up is redone only when requirements.txt or pyproject.toml change.
+.DEFAULT_GOAL := help
+SHELL := /bin/bash
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PY := $(BIN)/python
+SETUP := $(VENV)/.ready
+export PYTHONUTF8 := 1
+# What the machine has: a narrower run is `make test TESTS=tests/lib`.
+TESTS ?= tests
+ASSIGNMENT ?=
+SUBMISSIONS ?= submissions
+OUT ?= grades
+ARGS ?=
+
+.PHONY: help setup
+help: ## 列出所有命令
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F'\t' '{printf "  make %-18s %s\n", $$1, $$2}'
+
+setup: $(SETUP) ## 建立 .venv 并安装锁定的依赖（其余命令会自动调用）
+$(SETUP): requirements.txt pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "需要 CPython 3.11 或更新版本；可用 make PYTHON=python3.12 … 指定解释器"; exit 1; }
+	@test -x $(PY) || $(PYTHON) -m venv $(VENV) || { echo "无法建立虚拟环境：Debian / Ubuntu 需要先安装系统包 python3-venv"; exit 1; }
+	$(BIN)/pip install --quiet --disable-pip-version-check -r requirements.txt
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+lock: requirements.in ## 由 requirements.in 重新编译锁文件 requirements.txt（需要 uv）
+	uv pip compile requirements.in --universal --python-version 3.11 --upgrade --custom-compile-command "make lock" -o requirements.txt
+
+include book/book.mk
+include grading/grading.mk
+
+test: $(SETUP) ## 跑全部测试（缺浏览器或 bubblewrap 时会点名跳过了什么、怎么装）
+	$(PY) -m pytest $(TESTS) $(ARGS)
+
+lint: $(SETUP) ## 检查 Python 风格与中文排版
+	$(BIN)/ruff check .
+	$(PY) -m pytest -q tests/hygiene
+
+bench: $(SETUP) ## 并排测量 lib 与同类实现，打印比值（需先 make peers）
+	$(PY) -m benchmarks $(ARGS)
+
+clean: ## 删除生成的网站与缓存，保留 .venv
+	rm -rf _build .pytest_cache .hypothesis .ruff_cache
