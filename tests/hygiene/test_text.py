@@ -7,7 +7,7 @@ import pytest
 
 from tests.hygiene.files import markdown_cells, notebooks, tracked
 
-PROSE = {".md": "md", ".ipynb": "ipynb", ".py": "py", ".yml": "yml"}
+PROSE = {".md": "md", ".ipynb": "ipynb", ".py": "py"}
 # Typed differently on purpose: the lock is machine-written, tests quote wrong text, quotations of the documents stay as they are.
 EXEMPT = ("requirements.txt", "tests/", "claims/records/", "exercises/")
 
