@@ -1,0 +1,299 @@
+"""隐藏测试的接口：检查一条性质，用小输入说清楚错在哪里。
+
+A hidden region of a source notebook holds one line per group of checks,
+
+    from grading.checks import verify
+    verify("ex04-attention", "softmax", "axis rank dtype", softmax)
+
+and the checks live in `solutions/ex04-attention/checks.py`, which is never released:
+
+    @check("softmax", "axis", section="4.4", claim="只沿 axis 归一，其余轴互不相干", hint="…")
+    def softmax_axis(student, rng):
+        x = small(rng, 2, 3, 4)
+        student(x, axis=1).equals(reference_softmax(x, 1))
+
+`student(...)` calls the function once and gives an Outcome; every method of it that is not satisfied raises a
+CheckFailure whose text is written for the student: the property, a call to paste, expected, got, and (when a known
+wrong solution of `grading/mutants` gives the same result on the same input) the misconception and its section.
+The text holds no line of test code, so feedback may show all of it.
+
+The function may live in another process. Such a proxy derives from RemoteFunction; nothing else about a function is
+used than calling it. Inputs are drawn from a seed that a teacher can set privately (see `course_seed`).
+"""
+
+import hashlib
+import importlib.util
+import os
+import re
+import sys
+import warnings
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+
+from grading.plain import Callback, NotPlain, code, copied, difference, kind_of
+
+__all__ = ["Callback", "CheckFailure", "RemoteFunction", "Outcome", "check", "checks_of", "course_seed", "run", "small",
+           "verify"]
+
+ROOT = Path(__file__).resolve().parent.parent
+PUBLISHED_SEED = "token-journey"
+SEED_FILE = ROOT / ".grading-seed"  # ignored by git: a teacher's private seed, one line
+
+
+class CheckFailure(AssertionError):
+    """A property does not hold; the text is the feedback."""
+
+    def __init__(self, text, check=None, mutant=None):
+        super().__init__(text)
+        self.check, self.mutant = check, mutant
+
+
+class RemoteFunction:
+    """Base class for a student's function that lives in another process."""
+
+    def invoke(self, args, kwargs):
+        """Call it there with copies. Return (result, args, kwargs), the arguments as they are after the call.
+
+        An exception on the other side is raised here as the builtin type of the same name.
+        """
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Check:
+    assignment: str
+    function: str
+    name: str
+    claim: str
+    hint: str
+    section: str
+    body: object
+
+    def rng(self):
+        """Its own stream: adding or reordering checks never changes the inputs of another one."""
+        key = f"{course_seed()}/{self.assignment}/{self.function}/{self.name}"
+        return np.random.default_rng(int.from_bytes(hashlib.sha256(key.encode()).digest()[:8]))
+
+
+@cache
+def course_seed():
+    """What all inputs are drawn from: $GRADING_SEED, else the file .grading-seed, else the published default."""
+    if private := os.environ.get("GRADING_SEED"):
+        return private
+    return SEED_FILE.read_text("utf-8").strip() if SEED_FILE.exists() else PUBLISHED_SEED
+
+
+_registering = []  # the assignment whose checks.py is being loaded, and its registry
+
+
+def check(function, name, *, section, claim, hint):
+    """Register a check. `claim` states the property, `hint` helps when no known mistake explains the result."""
+
+    def register(body):
+        assignment, registry = _registering[-1]
+        if (function, name) in registry:
+            raise ValueError(f"{assignment}: check {function}/{name} is registered twice")
+        registry[function, name] = Check(assignment, function, name, claim, hint, section, body)
+        return body
+
+    return register
+
+
+@cache
+def checks_of(assignment):
+    """All checks of an assignment in the order of the file: {(function, name): Check}."""
+    path = ROOT / "solutions" / assignment / "checks.py"
+    spec = importlib.util.spec_from_file_location(f"checks_{re.sub(r'[^0-9a-z]', '_', assignment)}", path)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    _registering.append((assignment, {}))
+    try:
+        spec.loader.exec_module(module)
+        return _registering[-1][1]
+    finally:
+        _registering.pop()
+
+
+def verify(assignment, function_name, names, function):
+    """Run the named checks (separated by blanks) and report all that fail in one CheckFailure."""
+    registry, failures = checks_of(assignment), []
+    for name in names.split():
+        try:
+            run(registry[function_name, name], function)
+        except CheckFailure as failure:
+            failures.append(str(failure))
+    if failures:
+        raise CheckFailure("\n\n".join(failures)) from None
+
+
+def run(check, function):
+    """Run one check on one function."""
+    check.body(Student(check, function), check.rng())
+
+
+def small(rng, *shape, digits=1, scale=1.0):
+    """A generic array whose numbers are short enough to be read in a message and pasted without loss."""
+    return np.round(scale * rng.standard_normal(shape), digits) + 0.0
+
+
+class Student:
+    """The function under test as a check sees it: call it, get an Outcome."""
+
+    def __init__(self, check, function):
+        self.check, self.function = check, function
+
+    def __call__(self, *args, **kwargs):
+        args, kwargs = copied(args), copied(kwargs)
+        return Outcome(self.check, args, kwargs, observe(self.function, args, kwargs))
+
+
+@dataclass(frozen=True)
+class Observation:
+    """What one call showed: a plain result or an error, and the arguments afterwards."""
+
+    result: object = None
+    error: Exception | None = None
+    after: tuple = ((), {})
+    alien: str = ""  # the type of a result that is not plain data
+
+
+def observe(function, args, kwargs):
+    """Call with copies and look at nothing but plain data."""
+    args, kwargs = copied(args), copied(kwargs)
+    try:
+        # A warning is no mistake, and nbgrader would take all points off for a line on stderr.
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            if isinstance(function, RemoteFunction):
+                result, args, kwargs = function.invoke(args, kwargs)
+            else:
+                result = function(*args, **kwargs)
+    except Exception as error:
+        return Observation(error=error, after=(args, kwargs))
+    try:
+        return Observation(result=copied(result), after=(copied(args), copied(kwargs)))
+    except NotPlain as alien:
+        return Observation(after=(args, kwargs), alien=str(alien))
+
+
+class Outcome:
+    """One call of the student's function, with the questions a check may ask about it."""
+
+    def __init__(self, check, args, kwargs, seen):
+        self.check, self.args, self.kwargs, self.seen = check, args, kwargs, seen
+
+    def equals(self, expected, rtol=1e-9, atol=1e-9):
+        """The result is `expected`: same structure and shape, numbers within the tolerance."""
+        self._returned()
+        expected = copied(expected)
+        if found := difference(expected, self.seen.result, rtol, atol):
+            self.fail(found, expected)
+        return self
+
+    def has_dtype(self, dtype):
+        """The result, or each array of a tuple, has this dtype."""
+        self._returned()
+        results = self.seen.result if isinstance(self.seen.result, (tuple, list)) else [self.seen.result]
+        for result in results:
+            if not isinstance(result, (np.ndarray, np.generic)):
+                self.fail(f"应返回 NumPy 数组，得到 {kind_of(result)}")
+            if result.dtype != dtype:
+                self.fail(f"dtype 应为 {np.dtype(dtype)}，得到 {result.dtype}")
+        return self
+
+    def keeps_arguments(self):
+        """The call leaves its arguments as they were."""
+        self._returned()
+        before = [*self.args, *self.kwargs.values()]
+        after = [*self.seen.after[0], *self.seen.after[1].values()]
+        for place, (old, new) in enumerate(zip(before, after, strict=True)):
+            if not isinstance(old, Callback) and (found := difference(old, new, 0.0, 0.0)):
+                self.fail(f"调用之后第 {place + 1} 个参数变了：{found}", aspect="after")
+        return self
+
+    def raises(self, *kinds):
+        """The call is refused with one of these exceptions."""
+        names = " 或 ".join(kind.__name__ for kind in kinds)
+        if self.seen.error is None:
+            self.fail(f"应拒绝这样的输入并抛出 {names}，却返回了结果")
+        if isinstance(self.seen.error, NotImplementedError) or not isinstance(self.seen.error, kinds):
+            self.fail(f"应抛出 {names}，得到 {_error(self.seen.error)}")
+        return self
+
+    def satisfies(self, holds, otherwise):
+        """A property of the plain result that no single expected value expresses."""
+        self._returned()
+        try:
+            held = bool(holds(self.seen.result))
+        except (TypeError, ValueError, IndexError, KeyError):
+            held = False  # a result of the wrong form doesn't have the property
+        if not held:
+            self.fail(otherwise)
+        return self
+
+    def _returned(self):
+        if self.seen.alien:
+            self.fail(f"返回值只能由数、字符串、NumPy 数组和它们的容器组成，得到 {self.seen.alien}")
+        if self.seen.error is not None:
+            self.fail(_error(self.seen.error))
+
+    def fail(self, found, expected=None, aspect="result"):
+        mutant = _explanation(self, aspect)
+        raise CheckFailure(_report(self, found, expected, mutant), self.check, mutant) from None
+
+
+def _error(error):
+    if isinstance(error, NotImplementedError):
+        return "这个函数还没有写（NotImplementedError）"
+    return f"运行时抛出 {type(error).__name__}：{str(error)[:300]}"
+
+
+def _explanation(outcome, aspect):
+    """The first known wrong solution that shows just what the student's function showed on this input."""
+    from grading.mutants import mutants_of  # the mutants use this module's Callback
+
+    for mutant in mutants_of(outcome.check.assignment, outcome.check.function):
+        if _same(outcome.seen, observe(mutant.body, outcome.args, outcome.kwargs), aspect):
+            return mutant
+    return None
+
+
+def _same(seen, known, aspect):
+    if aspect == "after":
+        return known.error is None and difference(list(known.after), list(seen.after), 1e-9, 1e-12) is None
+    if seen.error is not None or known.error is not None:
+        return (type(seen.error).__name__, str(seen.error)) == (type(known.error).__name__, str(known.error))
+    if seen.alien or known.alien:
+        return seen.alien == known.alien
+    return _dtypes(seen.result) == _dtypes(known.result) and difference(known.result, seen.result, 1e-9, 1e-12) is None
+
+
+def _dtypes(value):
+    """Exact kinds throughout: a mutant that differs only in dtype must not be taken for another."""
+    if isinstance(value, (list, tuple)):
+        return [_dtypes(item) for item in value]
+    return str(getattr(value, "dtype", type(value).__name__))
+
+
+def _report(outcome, found, expected, mutant):
+    check = outcome.check
+    arguments = [code(a) for a in outcome.args] + [f"{name}={code(a)}" for name, a in outcome.kwargs.items()]
+    joined = ", ".join(arguments)
+    if len(joined) > 88 or any("  # " in a for a in arguments):
+        joined = "\n" + "".join(f"        {_with_comma(a)}\n" for a in arguments) + "    "
+    lines = [f"【{check.function} · {check.name}】{check.claim}", f"    调用：{check.function}({joined})"]
+    if expected is not None:
+        lines.append(f"    期望：{code(expected, 6)}")
+        if outcome.seen.error is None:
+            lines.append(f"    得到：{code(outcome.seen.result, 6)}")
+    lines.append(f"    不符：{found}")
+    lines.append(f"    诊断：{mutant.message}" if mutant else f"    提示：{check.hint}，见 {check.section}")
+    return "\n".join(lines)
+
+
+def _with_comma(argument):
+    source, mark, comment = argument.partition("  # ")
+    return f"{source},{mark}{comment}"

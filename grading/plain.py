@@ -1,0 +1,155 @@
+"""纯数据：学生函数的参数与返回值只以这里的几种类型往来。
+
+A result is never trusted by its own operators: it is accepted by exact type, copied, and only then compared.
+The same few types can cross to another process, so a check runs unchanged on a function that lives in a sandbox.
+"""
+
+import numpy as np
+
+SCALARS = (bool, int, float, complex, str, bytes, type(None))
+SHOWN = 72  # elements of an array that a message still spells out
+
+
+class NotPlain(TypeError):
+    """A value that is neither numbers, text, arrays nor containers of them."""
+
+
+class Callback:
+    """A function handed to the student's code: the source of one expression and the plain data that it reads.
+
+    It holds no live object, so a remote side can rebuild it: `eval(source, {"np": numpy, **data})`.
+    """
+
+    def __init__(self, source, **data):
+        self.source, self.data = source, data
+
+    def __call__(self, *args, **kwargs):
+        return eval(self.source, {"np": np, **self.data})(*args, **kwargs)  # noqa: S307  our own text, never a student's
+
+
+def copied(value):
+    """A deep copy made of exact plain types; anything else raises NotPlain."""
+    kind = type(value)
+    if kind in SCALARS or kind is Callback:
+        return value
+    if kind is np.ndarray:
+        if value.dtype.kind not in "biufc":
+            raise NotPlain(f"dtype 为 {value.dtype} 的数组")
+        return np.array(value, copy=True, subok=False)
+    if isinstance(value, np.generic) and value.dtype.kind in "biufc":
+        return kind(value)
+    if kind in (list, tuple, set, frozenset):
+        return kind(copied(item) for item in value)
+    if kind is dict:
+        return {copied(key): copied(item) for key, item in value.items()}
+    if kind is np.random.Generator:
+        twin = np.random.Generator(type(value.bit_generator)())
+        twin.bit_generator.state = value.bit_generator.state
+        return twin
+    raise NotPlain(f"{kind.__module__}.{kind.__qualname__}".removeprefix("builtins."))
+
+
+def difference(expected, got, rtol, atol):
+    """None if `got` equals `expected`; otherwise one Chinese sentence that says where they part."""
+    if isinstance(expected, np.ndarray):
+        return _array_difference(expected, got, rtol, atol)
+    if isinstance(expected, (list, tuple)):
+        return _sequence_difference(expected, got, rtol, atol)
+    if isinstance(expected, dict):
+        return _mapping_difference(expected, got, rtol, atol)
+    if isinstance(got, np.ndarray) and got.ndim == 0:
+        got = got[()]
+    if isinstance(expected, (bool, np.bool_)):
+        right_kind, wanted = isinstance(got, (bool, np.bool_)), "bool"
+    elif isinstance(expected, (int, np.integer)):
+        right_kind, wanted = isinstance(got, (int, np.integer)) and not isinstance(got, bool), "int"
+    elif isinstance(expected, (float, np.floating)):
+        right_kind, wanted = isinstance(got, (int, float, np.number)) and not isinstance(got, bool), "float"
+        if right_kind and np.isclose(got, expected, rtol=rtol, atol=atol, equal_nan=True):
+            return None
+    else:
+        right_kind, wanted = type(got) is type(expected), type(expected).__name__
+    if not right_kind:
+        return f"应返回 {wanted}，得到 {kind_of(got)}"
+    return None if got == expected else f"应为 {code(expected)}，得到 {code(got)}"
+
+
+def _array_difference(expected, got, rtol, atol):
+    if isinstance(got, (int, float, np.generic)) and not isinstance(got, bool):
+        got = np.asarray(got)
+    if not isinstance(got, np.ndarray):
+        return f"应返回 NumPy 数组，得到 {kind_of(got)}"
+    if got.shape != expected.shape:
+        return f"形状应为 {list(expected.shape)}，得到 {list(got.shape)}"
+    if expected.dtype.kind == "b" and got.dtype.kind != "b":
+        return f"应返回 bool 数组，得到 {got.dtype} 数组"
+    with np.errstate(invalid="ignore", over="ignore"):
+        close = np.isclose(got, expected, rtol=rtol, atol=atol, equal_nan=True)
+        if close.all():
+            return None
+        gap = np.where(close, -1.0, np.nan_to_num(np.abs(got * 1.0 - expected * 1.0), nan=np.inf))
+    worst = tuple(int(i) for i in np.unravel_index(np.argmax(gap), gap.shape))
+    place = f"在 {list(worst)} 处相差最大：" if worst else ""
+    return f"{place}应为 {expected[worst]:.10g}，得到 {got[worst]:.10g}"
+
+
+def _sequence_difference(expected, got, rtol, atol):
+    if not isinstance(got, (list, tuple)):
+        return f"应返回 {len(expected)} 个值组成的 {type(expected).__name__}，得到 {kind_of(got)}"
+    if len(got) != len(expected):
+        return f"应有 {len(expected)} 个元素，得到 {len(got)} 个"
+    for place, (want, have) in enumerate(zip(expected, got)):
+        if found := difference(want, have, rtol, atol):
+            return f"第 {place} 个元素（从 0 数起）：{found}"
+    return None
+
+
+def _mapping_difference(expected, got, rtol, atol):
+    if not isinstance(got, dict):
+        return f"应返回 dict，得到 {kind_of(got)}"
+    if missing := [key for key in expected if key not in got]:
+        return f"缺少键 {code(missing[0])}"
+    if extra := [key for key in got if key not in expected]:
+        return f"多出键 {code(extra[0])}"
+    for key, want in expected.items():
+        if found := difference(want, got[key], rtol, atol):
+            return f"键 {code(key)}：{found}"
+    return None
+
+
+def kind_of(value):
+    """What a reader calls the type of this value: 'None', 'list', '形状 [2, 3] 的 float64 数组'."""
+    if value is None:
+        return "None（忘了 return？）"
+    if isinstance(value, np.ndarray):
+        return f"形状 {list(value.shape)} 的 {value.dtype} 数组"
+    return type(value).__name__
+
+
+def code(value, digits=None):
+    """The value as Python that a reader can paste; long arrays by their shape only. `digits` rounds results."""
+    if isinstance(value, Callback):
+        data = "".join(f", {name}={code(item)}" for name, item in value.data.items())
+        return f"{value.source}" + (f"  # 其中 {data[2:]}" if data else "")
+    if isinstance(value, np.ndarray):
+        if value.size > SHOWN:
+            return f"<形状 {list(value.shape)} 的 {value.dtype} 数组>"
+        dtype = "" if value.dtype in (np.float64, np.int64, np.bool_) else f", dtype=np.{value.dtype}"
+        return f"np.array({_numbers(value.tolist(), digits)}{dtype})"
+    if isinstance(value, (list, tuple)) and any(isinstance(item, np.ndarray) for item in value):
+        body = ", ".join(code(item, digits) for item in value)
+        return f"[{body}]" if isinstance(value, list) else f"({body})"
+    return _numbers(value, digits)
+
+
+def _numbers(value, digits):
+    if isinstance(value, list):
+        return "[" + ", ".join(_numbers(item, digits) for item in value) + "]"
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float):
+        if value != value or value in (np.inf, -np.inf):
+            return f"{'-' if value < 0 else ''}np.{'nan' if value != value else 'inf'}"
+        return repr(value) if digits is None else f"{value:.{digits}g}"
+    text = repr(value)
+    return text if len(text) <= 400 else text[:400] + "…"
