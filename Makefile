@@ -32,6 +32,7 @@ lock: requirements.in ## 由 requirements.in 重新编译锁文件 requirements.
 
 include book/book.mk
 include grading/grading.mk
+include chapters/material.mk
 
 test: $(SETUP) ## 跑全部测试（缺浏览器或 bubblewrap 时会点名跳过了什么、怎么装）
 	$(PY) -m pytest $(TESTS) $(ARGS)
