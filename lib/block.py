@@ -13,7 +13,7 @@ import numpy as np
 
 from lib.attention import multi_head_attention
 from lib.feedforward import feed_forward, swiglu_feed_forward
-from lib.normalization import layer_norm, rms_norm
+from lib.normalization import apply_norm
 from lib.position import rotary
 
 __all__ = ["residual", "post_ln", "pre_ln", "transformer_block"]
@@ -74,20 +74,17 @@ def transformer_block(x, params, config, mask=None, cache=None, *, is_causal=Fal
         y = swiglu_feed_forward(h, ffn) if config.activation == "swiglu" else feed_forward(h, ffn, config.activation)
         return _keep(record, y, ffn=y)
 
-    x = wrap(x, attend, lambda h: _normalize(h, params["norm_1"], config))
-    return wrap(x, think, lambda h: _normalize(h, params["norm_2"], config))
+    def norm(name):
+        return lambda h: apply_norm(h, params[name], config.norm, config.norm_eps)
+
+    x = wrap(x, attend, norm("norm_1"))
+    return wrap(x, think, norm("norm_2"))
 
 
 def _add(x, y):
     if np.shape(x) != np.shape(y):
         raise ValueError(f"残差的两路形状应相同：x {np.shape(x)}，f 给出 {np.shape(y)}")
     return np.add(x, y)
-
-
-def _normalize(x, params, config):
-    if config.norm == "rms":
-        return rms_norm(x, params["gain"], config.norm_eps)
-    return layer_norm(x, params["gain"], params.get("bias"), config.norm_eps)
 
 
 def _rotation(config):

@@ -6,7 +6,7 @@ import numpy as np
 
 from lib._checks import as_float
 
-__all__ = ["layer_norm", "rms_norm", "batch_norm"]
+__all__ = ["layer_norm", "rms_norm", "batch_norm", "apply_norm"]
 
 
 def layer_norm(x, gain=None, bias=None, eps=1e-5):
@@ -54,6 +54,19 @@ def batch_norm(x, gain=None, bias=None, eps=1e-5, running=None):
     else:
         mean, variance = x.mean(rows, keepdims=True), x.var(rows, keepdims=True)
     return _affine(_divide_by_root(x - mean, variance, eps), gain, bias)
+
+
+def apply_norm(x, params, kind, eps):
+    """按名字选归一化：kind="layer" 用 params 里的 gain 和 bias（可没有），kind="rms" 只用 gain。
+
+    形状：x [..., n, d], params.gain [d], kind 归一化名, eps 标量 -> [..., n, d]
+    错误：kind 不认识时 ValueError。
+    """
+    if kind == "layer":
+        return layer_norm(x, params.get("gain"), params.get("bias"), eps)
+    if kind != "rms":
+        raise ValueError(f'归一化应是 "layer" 或 "rms"，收到 {kind!r}')
+    return rms_norm(x, params.get("gain"), eps)
 
 
 def _divide_by_root(y, variance, eps):
