@@ -140,14 +140,16 @@ def small(rng, *shape, digits=1, scale=1.0):
 
 
 class Student:
-    """The function under test as a check sees it: call it, get an Outcome."""
+    """The function under test as a check sees it: call it, get an Outcome. Keeps a record of its calls."""
 
-    def __init__(self, check, function):
-        self.check, self.function = check, function
+    def __init__(self, check, function, judge=True):
+        self.check, self.function, self.judge = check, function, judge
+        self.calls = []
 
     def __call__(self, *args, **kwargs):
         args, kwargs = copied(args), copied(kwargs)
-        return Outcome(self.check, args, kwargs, observe(self.function, args, kwargs))
+        self.calls.append(Call(args, kwargs, observe(self.function, args, kwargs)))
+        return Outcome(self)
 
 
 @dataclass(frozen=True)
@@ -158,6 +160,13 @@ class Observation:
     error: Exception | None = None
     after: tuple = ((), {})
     alien: str = ""  # the type of a result that is not plain data
+
+
+@dataclass(frozen=True)
+class Call:
+    args: tuple
+    kwargs: dict
+    seen: Observation
 
 
 def observe(function, args, kwargs):
@@ -182,8 +191,9 @@ def observe(function, args, kwargs):
 class Outcome:
     """One call of the student's function, with the questions a check may ask about it."""
 
-    def __init__(self, check, args, kwargs, seen):
-        self.check, self.args, self.kwargs, self.seen = check, args, kwargs, seen
+    def __init__(self, student):
+        self.student, self.check = student, student.check
+        self.args, self.kwargs, self.seen = (call := student.calls[-1]).args, call.kwargs, call.seen
 
     def equals(self, expected, rtol=1e-9, atol=1e-9):
         """The result is `expected`: same structure and shape, numbers within the tolerance."""
@@ -241,8 +251,9 @@ class Outcome:
             self.fail(_error(self.seen.error))
 
     def fail(self, found, expected=None, aspect="result"):
-        mutant = _explanation(self, aspect)
-        raise CheckFailure(_report(self, found, expected, mutant), self.check, mutant) from None
+        if self.student.judge:
+            mutant = explanation(self.student, aspect)
+            raise CheckFailure(_report(self, found, expected, mutant), self.check, mutant) from None
 
 
 def _error(error):
@@ -251,24 +262,52 @@ def _error(error):
     return f"运行时抛出 {type(error).__name__}：{str(error)[:300]}"
 
 
-def _explanation(outcome, aspect):
-    """The first known wrong solution that shows just what the student's function showed on this input."""
+def explanation(student, aspect="result"):
+    """The known wrong solution behind a failure: it shows what the student's function showed in every call of this
+    check so far; among several, the one that agrees in most calls of all checks of the function.
+
+    One True or False is weak evidence, so there the agreement must be complete."""
     from grading.mutants import mutants_of  # the mutants use this module's Callback
 
-    for mutant in mutants_of(outcome.check.assignment, outcome.check.function):
-        if _same(outcome.seen, observe(mutant.body, outcome.args, outcome.kwargs), aspect):
-            return mutant
-    return None
+    check, (*earlier, failed) = student.check, student.calls
+    candidates = [m for m in mutants_of(check.assignment, check.function)
+                  if _agree(m, failed, aspect) and all(_agree(m, call, "result") for call in earlier)]
+    weak = isinstance(failed.seen.result, (bool, np.bool_))
+    if len(candidates) < (1 if weak else 2):
+        return candidates[0] if candidates else None
+    record = _behaviour(check, student.function)
+    scores = [sum(_agree(m, call, "result") and _agree(m, call, "after") for call in record) for m in candidates]
+    best = max(scores)
+    return None if weak and best < len(record) else candidates[scores.index(best)]
 
 
-def _same(seen, known, aspect):
-    if aspect == "after":
-        return known.error is None and difference(list(known.after), list(seen.after), 1e-9, 1e-12) is None
+_last_behaviour = (None, None, [])
+
+
+def _behaviour(check, function):
+    """Every call that the checks of this function make, without judging; kept for the function seen last."""
+    global _last_behaviour
+    name = check.assignment, check.function
+    if _last_behaviour[0] is not function or _last_behaviour[1] != name:
+        record = []
+        for other in checks_of(check.assignment).values():
+            if other.function == check.function:
+                student = Student(other, function, judge=False)
+                other.body(student, other.rng())
+                record += student.calls
+        _last_behaviour = (function, name, record)
+    return _last_behaviour[2]
+
+
+def _agree(mutant, call, aspect):
+    seen, known = call.seen, observe(mutant.body, call.args, call.kwargs)
     if seen.error is not None or known.error is not None:
         return (type(seen.error).__name__, str(seen.error)) == (type(known.error).__name__, str(known.error))
+    if aspect == "after":
+        return difference(list(known.after), list(seen.after), 1e-11, 1e-12) is None
     if seen.alien or known.alien:
         return seen.alien == known.alien
-    return _dtypes(seen.result) == _dtypes(known.result) and difference(known.result, seen.result, 1e-9, 1e-12) is None
+    return _dtypes(seen.result) == _dtypes(known.result) and difference(known.result, seen.result, 1e-11, 1e-12) is None
 
 
 def _dtypes(value):
