@@ -104,6 +104,7 @@ PRESETS = {
     "gpt2-xl": Config(50257, 1024, 1600, 48, 25),
     "gpt3": Config(50257, 2048, 12288, 96, 96),
     "llama-7b": Config(32000, 2048, 4096, 32, 32, d_ff=11008, norm_eps=1e-6, **_LLAMA),
+    "llama2-70b": Config(32000, 4096, 8192, 80, 64, 8, 28672, **_LLAMA),
     "llama3-8b": Config(128256, 8192, 4096, 32, 32, 8, 14336, rope_base=500000.0, **_LLAMA),
     "mistral-7b": Config(32000, 32768, 4096, 32, 32, 8, 14336, window=4096, **_LLAMA),
     "smollm2-135m": Config(49152, 8192, 576, 30, 9, 3, 1536, rope_base=100000.0, **_LLAMA | {"tie_embeddings": True}),
@@ -211,16 +212,20 @@ class GPT:
     @classmethod
     def from_pretrained(cls, folder, dtype=np.float32):
         """读 Hugging Face 布局的文件夹：config.json 和 model.safetensors（可分片），GPT-2 或 Llama。不联网。"""
-        from lib.checkpoint import read_config, read_params
-        config = Config(**read_config(folder))
-        return cls(config, read_params(folder, config, parameter_shapes(config), np.dtype(dtype)))
+        from lib.checkpoint import read_folder
+        return cls._from_tensors(*read_folder(folder), dtype)
 
     @classmethod
     def from_gguf(cls, path, dtype=np.float32):
         """读 Llama 结构的 GGUF 文件（需要 gguf 包）；量化的权重在这里还原成浮点数。"""
         from lib.checkpoint import read_gguf
-        fields, params = read_gguf(path, np.dtype(dtype))
-        return cls(Config(**fields), params)
+        return cls._from_tensors(*read_gguf(path), dtype)
+
+    @classmethod
+    def _from_tensors(cls, kind, fields, tensors, dtype):
+        from lib.checkpoint import assemble
+        config = Config(**fields)
+        return cls(config, assemble(kind, tensors, config, parameter_shapes(config), np.dtype(dtype)))
 
     def save(self, folder):
         """写成 from_pretrained 读得回的文件夹；设置与 GPT-2 或 Llama 相同时，transformers 也读得了。"""
