@@ -76,7 +76,8 @@ def fetch(name, folder):
         run = npm(["pack", f"{name}@{version}", "--pack-destination", str(folder), "--silent"],
                   return_completed_process=True, capture_output=True, text=True)
     else:
-        run = subprocess.run([sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest", str(folder), f"{name}=={version}"], capture_output=True, text=True)
+        run = subprocess.run([sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest", str(folder),
+                              f"{name}=={version}"], capture_output=True, text=True)
     archives = [path for path in Path(folder).iterdir() if path.name.replace("_", "-").startswith(f"{name}-{version}")]
     if run.returncode or not archives:
         sys.exit(f"没有取到 {name} {version}（{client}）：\n{run.stderr.strip()[-600:]}")
