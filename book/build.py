@@ -72,10 +72,10 @@ def build_pages(source, output, site, documents, builder):
         "PYTHONPATH": os.pathsep.join(filter(None, (str(Path(__file__).parent.parent), os.environ.get("PYTHONPATH")))),
         "PYTHONUTF8": "1",
     }
-    jupyter_book = "from jupyter_book.cli.main import main; main()"
-    command = [sys.executable, "-c", jupyter_book, "build", str(source), "--path-output", str(work)]
+    command = [sys.executable, "-m", "book.jupyter_book", "build", str(source), "--path-output", str(work)]
     command += ["--builder", builder, "-W", "-n", "--keep-going", "-q"]
-    done = subprocess.run(command, env=environment, cwd=source)
+    # Warnings come on stderr; on stdout Jupyter Book would only name the folder that is moved below.
+    done = subprocess.run(command, env=environment, cwd=source, stdout=subprocess.DEVNULL)
     built = work / "_build" / builder
     if done.returncode or not (built / "index.html").exists():
         raise BuildError("书没有建成：上面每一条 WARNING 都要消除（警告即错误）。")

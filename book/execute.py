@@ -17,14 +17,16 @@ import time
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 
-import nbformat
 import yaml
+
+from book import quick  # noqa: F401  (before anything that imports jsonschema)
 
 TIMEOUT = 600  # seconds a cell
 # matplotlib says this when a picture would contain empty boxes: through `warnings` for text, `logging` for mathtext.
 MISSING_GLYPH = re.compile(r"Glyph \d+.*missing from|does not have a glyph for")
-# What the text of a cell can do that following imports would not see; then everything counts as used.
-OPAQUE = re.compile(r"^\s*[!%]|importlib|__import__|subprocess|runpy|os\.system", re.M)
+# What a cell can do that following its imports would not see; then everything counts as used.
+OPAQUE = re.compile(r"^\s*!|^\s*%+(?:run|load|bash|sh|cd)\b|import_module|__import__|subprocess|runpy|os\.system", re.M)
+MAGIC = re.compile(r"^(\s*)[!%].*$", re.M)
 
 
 class ExecutionFailed(Exception):
@@ -81,7 +83,7 @@ class Sources:
 
     def imported(self, code, package=""):
         """Dotted names of this repository's modules that `code` imports (`package` resolves relative imports)."""
-        for node in ast.walk(ast.parse(code)):
+        for node in ast.walk(ast.parse(MAGIC.sub(r"\1pass", code))):
             if isinstance(node, ast.Import):
                 names = [alias.name for alias in node.names]
             elif isinstance(node, ast.ImportFrom):
@@ -113,9 +115,9 @@ class Sources:
 
 def fingerprint(path, sources):
     """What the outputs of this notebook depend on, as one hexadecimal number."""
-    nb = nbformat.read(path, as_version=4)
-    cells = [[c.cell_type, c.source, c.metadata] for c in nb.cells]
-    code = "\n".join(c.source for c in nb.cells if c.cell_type == "code")
+    nb = json.loads(path.read_text(encoding="utf-8"))
+    cells = [[c["cell_type"], "".join(c["source"]), c["metadata"]] for c in nb["cells"]]
+    code = "\n".join(source for kind, source, _ in cells if kind == "code")
     try:
         files = sources.reached(code)
     except SyntaxError:  # the run will say what is wrong; meanwhile everything counts
@@ -142,7 +144,7 @@ def executed_path(output, source, path, key):
 def execute_one(path, target):
     """Run one notebook in a fresh kernel in its own folder. Returns (seconds, problem or None)."""
     # Imported here: the pool's processes need them, the parent of an unchanged rebuild doesn't.
-    from jupyter_client.manager import AsyncKernelManager
+    import nbformat
     from nbclient import NotebookClient
     from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 
@@ -150,10 +152,10 @@ def execute_one(path, target):
     nb = nbformat.read(path, as_version=4)
     # One kernel a core is enough: BLAS threads on top of it would only fight each other.
     os.environ.update(OPENBLAS_NUM_THREADS="1", OMP_NUM_THREADS="1", PYTHONUTF8="1", PYDEVD_DISABLE_FILE_VALIDATION="1")
-    manager = AsyncKernelManager(kernel_name="python3", transport="tcp" if os.name == "nt" else "ipc")
     client = NotebookClient(
-        nb, km=manager, timeout=TIMEOUT, kernel_name="python3", resources={"metadata": {"path": str(path.parent)}}
-    )
+        nb, timeout=TIMEOUT, kernel_name="python3", resources={"metadata": {"path": str(path.parent)}},
+        extra_arguments=["--IPKernelApp.log_level=ERROR"],  # it would warn of listening on loopback, once a notebook
+    )  # fmt: skip
     try:
         client.execute()
     except (CellExecutionError, CellTimeoutError, DeadKernelError) as error:
