@@ -6,7 +6,7 @@ import numpy as np
 
 from grading.checks import check, small
 
-SOFTMAX, MATRIX, SCALE, MASK, JACOBIAN, LINEAR = "4.3", "4.5", "4.6", "4.5", "4.6", "4.4"
+SOFTMAX, LINEAR, MATRIX, MASK, SCALE, JACOBIAN = "4.2", "4.4", "4.5", "4.5", "4.6", "4.6"
 
 
 # ---- 参考：一次一行，一次一个数 ----------------------------------------------------------------------------
