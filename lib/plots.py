@@ -16,7 +16,7 @@ from matplotlib import font_manager
 from matplotlib.colors import LinearSegmentedColormap, TwoSlopeNorm
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch, Rectangle
 
-__all__ = ["heatmap", "heatmaps", "bars", "lines", "diagram", "matrices", "vectors", "PALETTE", "INK", "MUTED"]
+__all__ = ["heatmap", "heatmaps", "bars", "lines", "diagram", "matrices", "vectors", "scatter", "pieces", "PALETTE", "INK", "MUTED"]
 
 FONT = Path(__file__).parent / "fonts" / "NotoSansSC-Regular-subset.otf"
 INK, MUTED, FAINT = "#1f2328", "#59636e", "#d1d9e0"
@@ -345,6 +345,51 @@ def vectors(points, *, title="", x_label="", y_label="", hull=(), ax=None):
     ax.set(title=title, xlabel=x_label, ylabel=y_label)
     ax.grid(linewidth=0.6)
     ax.set_axisbelow(True)
+    return ax
+
+
+def scatter(groups, *, texts=None, title="", x_label="", y_label="", ax=None):
+    """平面上的几组点：`groups` 是「组名 -> 点」，`texts` 是「组名 -> 每个点旁边的字」
+
+    形状：groups 每项 [k, 2] -> 坐标轴
+    错误：某一组的字数与点数不符时 ValueError。
+    """
+    ax = ax or plt.subplots(figsize=(6.2, 5.0))[1]
+    for index, (name, points) in enumerate(groups.items()):
+        points, color = np.asarray(points, dtype=float), PALETTE[index % len(PALETTE)]
+        words = (texts or {}).get(name, [""] * len(points))
+        if len(words) != len(points):
+            raise ValueError(f"texts[{name!r}] 有 {len(words)} 个，点有 {len(points)} 个")
+        ax.plot(*points.T, marker=MARKERS[index % len(MARKERS)], color=color, linestyle="none", markersize=5, label=name)
+        for word, point in zip(words, points):
+            ax.annotate(word, point, xytext=(4, 3), textcoords="offset points", color=color, fontsize=8.5)
+    ax.margins(0.1)
+    ax.legend(frameon=False, loc="best")
+    ax.set(title=title, xlabel=x_label, ylabel=y_label)
+    return ax
+
+
+def pieces(rows, *, title="", ax=None):
+    """一行一种切法：`rows` 是「名字 -> 片段（文字）」，相邻片段填色交替，片段开头的空格画成 ␣
+
+    形状：rows 每项是一串文字 -> 坐标轴
+    """
+    ax = ax or plt.subplots(figsize=(6.2, 0.5 * len(rows) + 0.5))[1]
+    farthest = 0.0
+    for line, parts in enumerate(rows.values()):
+        x = 0.0
+        for index, text in enumerate(parts):
+            text = text.replace(" ", "␣")
+            w = 0.62 * _width(text) + 0.7
+            ax.add_patch(Rectangle((x, -line - 0.36), w, 0.72, facecolor=FILLS[("blue", "orange")[index % 2]], edgecolor=MUTED, linewidth=0.8))
+            ax.text(x + w / 2, -line, text, ha="center", va="center", fontsize=10)
+            x += w + 0.12
+        farthest = max(farthest, x)
+    ax.set(xlim=(-0.1, farthest), ylim=(-len(rows) + 0.4, 0.5), title=title)
+    ax.set_xticks([])
+    ax.set_yticks(-np.arange(len(rows)), [f"{name}（{len(parts)}）" for name, parts in rows.items()])
+    ax.tick_params(length=0)
+    ax.spines[:].set_visible(False)
     return ax
 
 
