@@ -1,1 +1,17 @@
-"""核验账本：两份教学文档的论断，逐条用 lib 重算并判定。"""
+"""核验账本：两份文档里每个可以检查的论断，重新算一遍，按写明的规则判定。
+
+在笔记本里::
+
+    import claims
+    claims.rows("04")          # 第 04 章的全部记录，网页里是表格
+    claims.claim("b-out0")     # 一条记录：.claimed、.computed、.verdict、.correct
+
+一条论断是 `records/NN.json` 里的一条记录：编号、文档、位置、短引文、原文值、容差，以及用哪个重算函数（`compute`）和原文给的数（`args`）。
+重算函数在 `claims/compute/`，用 `lib` 里的部件；判定由 `claims/judge.py` 的规则得出，不由人填写。记录里的 `verdict` 只是留给测试对照的。
+`basis` 说明依据：`computed` 重新算出；`source` 与所引来源的值对照；`judgement` 由人判断，必须写明理由。
+"""
+
+from claims.ledger import Row, claim, evaluate, ledger, load
+from claims.view import Rows, contradictions, legend, rows, summary
+
+__all__ = ["Row", "Rows", "claim", "contradictions", "evaluate", "ledger", "legend", "load", "rows", "summary"]

@@ -1,0 +1,76 @@
+"""Numbers and texts of the ledger as a reader sees them."""
+
+import re
+
+from claims.judge import UNSET
+
+_LATEX = [(r"\\\(|\\\)", ""), (r"\\operatorname\{(\w+)\}|\\mathrm\{(\w+)\}|\\text\{(\w+)\}", r"\1\2\3"), (r"\\in\b", "∈"), (r"\\mathbb R", "ℝ"),
+          (r"\\times", "×"), (r"\\top", "⊤"), (r"\\alpha", "α"), (r"\\approx", "≈"), (r"\\infty", "∞"), (r"\\sigma", "σ"), (r"\\sqrt\{(\w+)\}", r"√\1"),
+          (r"\\ ", " "), (r"\\mapsto", "↦"), (r"[{}]", "")]
+
+
+class Shown:
+    """A value that formats itself element by element: `{computed:.3f}` works for numbers and for nested lists."""
+
+    def __init__(self, value):
+        self.value = value
+
+    def __format__(self, spec):
+        return show(self.value, spec)
+
+
+def show(value, spec=""):
+    """A value as text; `spec` is a format for the numbers in it, otherwise four significant digits and grouped integers."""
+    if isinstance(value, bool):
+        return "是" if value else "否"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(show(item, spec) for item in value) + "]"
+    if isinstance(value, dict):
+        return "；".join("：".join((key, show(item, spec))) for key, item in value.items())
+    if isinstance(value, int | float):
+        return format(value, spec) if spec else _number(value)
+    return "—" if value is None or value is UNSET else str(value)
+
+
+def _number(value):
+    if value in (float("inf"), float("-inf")):
+        return "∞" if value > 0 else "−∞"
+    if isinstance(value, int) or value == int(value):
+        return f"{int(value):,}" if abs(value) >= 10_000 else f"{int(value)}"
+    if abs(value) >= 10_000:
+        return f"{value:,.2f}"
+    return f"{value:.4g}" if abs(value) >= 1e-4 else f"{value:.1e}"
+
+
+def fill(text, record, evidence):
+    """Put the measured numbers into a record's text: `{computed}`, `{other}`, and whatever the computation adds."""
+    names = {key: getattr(evidence, key) for key in ("computed", "says", "rounded", "other", "narrow")}
+    values = {"claimed": record["claimed"], **names, **evidence.show}
+    return text.format(**{key: Shown(value) for key, value in values.items()})
+
+
+def shown_at(row):
+    """The recomputed value with two digits more than the document prints, so that a reader sees which way it rounds."""
+    value = row.evidence.verdict_value if row.computed is None else row.computed
+    if row.tol and row.tol < 1 and _has_fraction(value):
+        digits = min(6, max(0, round(-_log10(2 * row.tol))) + 2)
+        return show(value, f".{digits}f") if digits else show(value)
+    return show(value)
+
+
+def _has_fraction(value):
+    if isinstance(value, list):
+        return any(map(_has_fraction, value))
+    return isinstance(value, float) and value != int(value)
+
+
+def _log10(x):
+    import math
+    return math.log10(x)
+
+
+def readable(quote):
+    """A quotation without its LaTeX marks."""
+    for pattern, replacement in _LATEX:
+        quote = re.sub(pattern, replacement, quote)
+    return re.sub(r"\s*\t\s*", " ｜ ", re.sub(r" {2,}", "  ", quote)).strip()
