@@ -154,6 +154,7 @@ def execute_one(path, target):
     os.environ.update(OPENBLAS_NUM_THREADS="1", OMP_NUM_THREADS="1", PYTHONUTF8="1", PYDEVD_DISABLE_FILE_VALIDATION="1")
     client = NotebookClient(
         nb, timeout=TIMEOUT, kernel_name="python3", resources={"metadata": {"path": str(path.parent)}},
+        coalesce_streams=True,  # where the kernel happens to flush must not show as an empty line
         extra_arguments=["--IPKernelApp.log_level=ERROR"],  # it would warn of listening on loopback, once a notebook
     )  # fmt: skip
     try:

@@ -49,7 +49,9 @@ def store(path, timeout=600):
     """Execute the notebook where it lies and write its text outputs back."""
     nb = nbformat.read(path, as_version=4)
     nb.metadata["kernelspec"] = KERNELSPEC
-    NotebookClient(nb, timeout=timeout, kernel_name="python3", resources={"metadata": {"path": str(path.parent)}}).execute()
+    # One output a stream: where the kernel happens to flush differs from run to run.
+    NotebookClient(nb, timeout=timeout, kernel_name="python3", coalesce_streams=True,
+                   resources={"metadata": {"path": str(path.parent)}}).execute()
     write(nb, path)
 
 
