@@ -22,7 +22,7 @@ def greedy(logits):
 def apply_temperature(logits, T):
     """logits / T：T < 1 拉大差距，T > 1 抹平差距，不改变排名。
 
-    T = 0 定义为贪心：只留下最大的那个（编号小的优先），其余 -inf。T 小到除法溢出时同样处理。
+    T = 0 定义为贪心：只留下最大的那个（并列时编号小的），其余 -inf；公式本身在这里是除以 0。
 
     形状：logits [..., V], T 标量 -> [..., V]
     错误：T 为负或 nan 时 ValueError。
@@ -30,14 +30,14 @@ def apply_temperature(logits, T):
     logits = _check(logits)
     if not T >= 0:
         raise ValueError(f"温度 T 应不小于 0，收到 {T}；T=0 是贪心，T=1 不改变分布")
-    scaled = logits
-    if T > 0:
-        with np.errstate(over="ignore", invalid="ignore"):  # -inf 除以 T = inf 是 nan，下一行换回 -inf
-            scaled = np.where(np.isneginf(logits), logits, logits / T)
-    if T == 0 or not np.isfinite(scaled.max(-1)).all():
+    if T == 0:
         best = np.arange(logits.shape[-1]) == greedy(logits)[..., None]
         return np.where(best, logits, -np.inf)
-    return scaled
+    with np.errstate(over="ignore", invalid="ignore"):
+        scaled = logits / T
+        if not np.isfinite(scaled.max(-1)).all():  # T 太小，除法溢出：先减去最大值，分布不变
+            scaled = (logits - logits.max(-1, keepdims=True)) / T
+    return np.where(np.isneginf(logits), logits, scaled)  # T = inf 时 -inf / T 是 nan，换回 -inf
 
 
 def top_k_filter(logits, k):
