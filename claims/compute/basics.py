@@ -15,13 +15,35 @@ def dot(a, b):
 
 
 @computation
+def product(factors):
+    return math.prod(factors)
+
+
+@computation
+def power(base, exponent):
+    return base**exponent
+
+
+@computation
 def total(values):
     return math.fsum(values) if any(isinstance(value, float) for value in values) else sum(values)
 
 
 @computation
+def count(items):
+    """How many items the document lists."""
+    return len(items)
+
+
+@computation
 def extremes(values):
     return [min(values), max(values)]
+
+
+@computation
+def sums(rows):
+    """The sum of every row."""
+    return [round(math.fsum(row), 12) for row in rows]
 
 
 @computation
