@@ -76,6 +76,7 @@ def causal_attention(q, k, v, scale=None, window=None, block=64):
     n_q, n_k = q.shape[-2], k.shape[-2]
     if n_k < n_q:
         raise ValueError(f"n_k={n_k} 小于 n_q={n_q}：键至少要包括查询自己，缓存只会让键更多")
+    block, window = as_count(block, "block"), window if window is None else as_count(window, "window")
     q = q * (1 / math.sqrt(q.shape[-1]) if scale is None else scale)
     output = np.empty((*np.broadcast_shapes(q.shape[:-2], k.shape[:-2]), n_q, v.shape[-1]), q.dtype)
     for start in range(0, n_q, block):

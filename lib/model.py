@@ -175,6 +175,8 @@ class GPT:
         """
         config, params = self.config, self.params
         start = 0 if cache is None else cache.length
+        if cache is not None and len(cache.layers) != config.n_layers:
+            raise ValueError(f"缓存有 {len(cache.layers)} 层，模型有 {config.n_layers} 层；请用 KVCache(model.config)")
         x = self._embed(ids, start)
         _keep(record, embedding=x, blocks=[])
         for i, block in enumerate(params["blocks"]):

@@ -46,14 +46,14 @@ def rotary(x, positions, base=10000.0, layout="half"):
     transformers 发布的 Llama 权重用它。两种排法只差一次维度重排，但权重是哪种就必须用哪种。
 
     形状：x [..., n, d], positions 整数 [n] -> [..., n, d]（d % 2 == 0）
-    错误：d 是奇数、positions 的形状不能广播到 [..., n]、layout 不认识时报错。
+    错误：d 是奇数、positions 不是 [n]、layout 不认识时 ValueError。
     来源：《RoFormer》式 (34)。
     """
     x, positions = as_float(x, "x"), as_float(positions, "positions")
     d = x.shape[-1] if x.ndim else 0
-    angles = positions[..., None] * _frequencies(d, base)  # float64 里算角度：位置大时 float32 会差出几个千分之一
-    if x.ndim < 2 or np.broadcast_shapes(angles.shape[:-1], x.shape[:-1]) != x.shape[:-1]:
-        raise ValueError(f"positions 应与 x 的 n 对齐：x {x.shape}（[..., n, d]），positions {positions.shape}")
+    if x.ndim < 2 or positions.shape != x.shape[-2:-1]:
+        raise ValueError(f"x 应是 [..., n, d]，positions 应是 [n]：收到 x {x.shape}、positions {positions.shape}")
+    angles = positions[:, None] * _frequencies(d, base)  # 在 float64 里算角度：位置大时 float32 会差出几个千分之一
     cos, sin = np.cos(angles).astype(x.dtype), np.sin(angles).astype(x.dtype)
     if layout not in ("half", "interleaved"):
         raise ValueError(f'layout 应是 "half" 或 "interleaved"，收到 {layout!r}')
