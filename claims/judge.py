@@ -73,11 +73,12 @@ def judge(claimed, evidence, tol=None, *, compare="equal", against=None, missing
 def _only_digits(claimed, found, evidence, tol):
     if not tol:
         return False
+    unit = [2 * t for t in tol] if isinstance(tol, list | tuple) else 2 * tol
     if evidence.rounded is not UNSET and agree(claimed, evidence.rounded, tol):
         return True
     # A number that another quantity gives is no rounding, however close the two lie.
     explained = evidence.other is not UNSET and agree(claimed, evidence.other, tol)
-    return not explained and agree(claimed, found, 2 * tol)
+    return not explained and agree(claimed, found, unit)
 
 
 def agree(claimed, found, tol=None, compare="equal"):
@@ -91,7 +92,8 @@ def agree(claimed, found, tol=None, compare="equal"):
     if compare == "at_least":  # the document gives a lower bound
         return found >= claimed
     if isinstance(claimed, list | tuple):
-        return isinstance(found, list | tuple) and len(claimed) == len(found) and all(agree(c, f, tol) for c, f in zip(claimed, found))
+        tols = tol if isinstance(tol, list | tuple) else [tol] * len(claimed)  # one for all, or one for each
+        return isinstance(found, list | tuple) and len(claimed) == len(found) and all(map(agree, claimed, found, tols))
     if isinstance(claimed, dict):
         return isinstance(found, dict) and claimed.keys() == found.keys() and all(agree(v, found[k], tol) for k, v in claimed.items())
     if _is_number(claimed) and _is_number(found):
