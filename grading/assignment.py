@@ -4,6 +4,7 @@ The roles of cells are nbgrader's. Its code is imported only where it is used: a
 import alone costs more than grading a submission.
 """
 
+import copy
 import hashlib
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,8 +14,6 @@ import nbformat
 
 ROOT = Path(__file__).resolve().parent.parent
 SOLUTIONS = ROOT / "solutions"
-CODE_STUB = "# 在这里写你的代码\nraise NotImplementedError()"
-TEXT_STUB = "在这里写你的答案"
 
 
 class AssignmentError(ValueError):
@@ -95,8 +94,10 @@ class Assignment:
         from nbgrader.preprocessors import ClearSolutions
         from nbgrader.utils import compute_checksum
 
+        from grading.release import CODE_STUB, TEXT_STUB
+
         clear = ClearSolutions(code_stub={"python": CODE_STUB}, text_stub=TEXT_STUB)
-        notebook, _ = clear.preprocess(nbformat.from_dict(self.source), {"language": "python"})
+        notebook, _ = clear.preprocess(copy.deepcopy(self.source), {"language": "python"})
         for cell in notebook.cells:
             if cell.cell_type == "code":
                 cell.outputs, cell.execution_count = [], None

@@ -1,6 +1,7 @@
 """运行一份提交：学生的单元格在（沙箱）内核里，测试单元格在可信的一侧，按笔记本的顺序。"""
 
 import contextlib
+import copy
 from dataclasses import dataclass, field
 
 import nbformat
@@ -56,8 +57,8 @@ def execute(notebook, assignment, sandbox=True, *, limits=None, files=None, fold
     runs in `folder` (or a fresh empty one). `kernels` makes kernels (a pool of ones started ahead).
     """
     _insist_on_own_tests(notebook, assignment)
-    notebook = nbformat.from_dict(notebook)
-    kernels = kernels or (lambda: StudentKernel(limits or Limits(), sandbox, folder))
+    notebook = copy.deepcopy(notebook)
+    kernels = kernels or (lambda: StudentKernel(limits or Limits(), sandbox, folder).ready())
     with _Run(kernels, files or {}) as run:
         for cell in notebook.cells:
             if cell.cell_type == "code":

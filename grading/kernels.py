@@ -49,22 +49,33 @@ class StudentKernel:
     """One kernel for one submission."""
 
     def __init__(self, limits=None, sandbox=True, folder=None):
-        """Start it. Without a sandbox it runs in `folder` with all powers of the user: for one's own work only."""
+        """Start it (`ready` must follow). Without a sandbox it runs in `folder` with all powers of the user."""
         self.limits, self.sandboxed = limits or Limits(), sandbox
         self.lost, self.spent, self.notes = "", 0.0, set()
         self._sockets, self._callbacks, self._nested = {}, None, 0
         self._folder = None if folder else tempfile.mkdtemp(prefix="home-check-") if not sandbox else None
         self._manager = KernelManager()
-        self._manager._kernel_spec = kernel_spec(self.limits) if sandbox else _home_spec()
+        self._manager._kernel_spec = kernel_spec(self.limits, wait=False) if sandbox else _home_spec()
         if not sandbox and sys.platform != "win32":
             self._manager.transport, self._manager.ip = "ipc", tempfile.mkdtemp(prefix="k-") + "/s"
         start = {} if sandbox else {"cwd": str(folder or self._folder), "env": _home_environment()}
         self._manager.start_kernel(**start)
-        try:
-            self._connect()
-        except BaseException:
-            self.close()
-            raise
+
+    def ready(self):
+        """Wait until it answers; itself."""
+        if not self._sockets:
+            try:
+                if self.sandboxed:
+                    self._manager.provisioner.sandbox.wait_ready()
+                self._connect()
+            except BaseException:
+                self.close()
+                raise
+        return self
+
+    def alive(self):
+        """Whether its process runs."""
+        return self._manager.is_alive()
 
     def _connect(self):
         context = zmq.Context.instance()

@@ -5,6 +5,7 @@ Test cells, given cells, points and types come from the source, whatever the sub
 student added stay where they stood: helpers that an answer uses may live there.
 """
 
+import copy
 import json
 from dataclasses import dataclass, field
 
@@ -128,7 +129,7 @@ def _pictures(attachments):
 
 def rebuild(cells, assignment, notes=None):
     """The pristine notebook with the answers of these cells in it."""
-    pristine = nbformat.from_dict(assignment.pristine)
+    pristine = copy.deepcopy(assignment.pristine)
     rebuilt = Rebuilt(pristine, {}, dict(notes or {}))
     places = _match(cells, pristine.cells, rebuilt.notes)
     answers, extra = _sort(cells, pristine.cells, places, rebuilt.notes)

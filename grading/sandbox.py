@@ -28,7 +28,7 @@ from pathlib import Path
 
 from jupyter_client.kernelspec import KernelSpec
 from jupyter_client.provisioning import KernelProvisionerBase
-from traitlets import Dict, List, Unicode
+from traitlets import Bool, Dict, List, Unicode
 
 ROOT = Path(__file__).resolve().parent.parent
 INSIDE = Path(__file__).resolve().parent / "inside"
@@ -246,6 +246,7 @@ class BwrapProvisioner(KernelProvisionerBase):
 
     limits = Dict(help="fields of grading.sandbox.Limits").tag(config=True)
     read_only = List(Unicode(), help="further folders that the student's code may read").tag(config=True)
+    wait_until_ready = Bool(True, help="whether to wait until the kernel is ready; who starts kernels ahead doesn't").tag(config=True)
     sandbox = None
 
     @property
@@ -263,11 +264,12 @@ class BwrapProvisioner(KernelProvisionerBase):
         connection = {"transport": "ipc", "ip": f"{SOCKETS}/s", "key": session.key.decode(),
                       "signature_scheme": session.signature_scheme, **{n: i for i, n in enumerate(names, 1)}}
         self.sandbox = Sandbox(Limits(**self.limits), connection, self.read_only)
-        try:
-            self.sandbox.wait_ready()
-        except BaseException:
-            self.sandbox.kill()
-            raise
+        if self.wait_until_ready:
+            try:
+                self.sandbox.wait_ready()
+            except BaseException:
+                self.sandbox.kill()
+                raise
         self.connection_info = connection | {"ip": f"/proc/{self.sandbox.pid}/root{SOCKETS}/s", "key": session.key}
         return self.connection_info
 
@@ -301,9 +303,9 @@ def require_bwrap():
         raise SandboxUnavailable(INSTALL_HINT)
 
 
-def kernel_spec(limits=None):
+def kernel_spec(limits=None, wait=True):
     """The specification of the sandboxed kernel."""
-    config = {"limits": asdict(limits)} if limits else {}
+    config = {"wait_until_ready": wait, **({"limits": asdict(limits)} if limits else {})}
     return KernelSpec(
         argv=[], display_name="Python 3 (sandbox)", language="python", interrupt_mode="message",
         metadata={"kernel_provisioner": {"provisioner_name": "bwrap-provisioner", "config": config}})

@@ -89,7 +89,7 @@ def _become_kernel(request, report):
         os.environ.update(request["environment"])
         sys.path[:] = [request["folder"], *request["path"]]
         random.seed()
-        numpy.random.seed()
+        numpy.random.seed()  # noqa: NPY002  the global generator is the one that a fork would repeat
         signal.signal(signal.SIGINT, signal.default_int_handler)
         sys.argv[:] = ["kernel"]
         kernel.main([], request["connection"], _announce)

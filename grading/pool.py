@@ -1,0 +1,106 @@
+"""本机的评分进程：每个进程一条管道，一次一份提交；死了就换，超时就结束，谁手里的那份重新排队。
+
+concurrent.futures gives up all work when one process dies and can't end a task that takes too long; this pool must
+survive both, since what runs in it handles hostile submissions.
+"""
+
+import multiprocessing
+import signal
+import time
+from multiprocessing.connection import wait
+
+TRIES = 3  # of one task before it is given up
+
+
+def run(function, tasks, workers, seconds, given_up, prepare=()):
+    """Yield function(task) for each task, in the order in which they are done.
+
+    `seconds` bounds one task; `given_up(task, reason)` makes the result of one whose process died too often. `prepare`
+    names modules that the processes load once. Whatever ends this generator ends the processes.
+    """
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(list(prepare))
+    waiting, tasks = [], iter(tasks)
+    crew = []
+
+    def next_task():
+        return waiting.pop() if waiting else next(((task, 1) for task in tasks), None)
+
+    try:
+        crew = [_Worker(context, function) for _ in range(workers)]
+        while True:
+            for worker in crew:
+                if worker.task is None and (job := next_task()):
+                    worker.give(job, seconds)
+            busy = [worker for worker in crew if worker.task is not None]
+            if not busy:
+                return
+            ready = wait([w.pipe for w in busy] + [w.process.sentinel for w in busy], timeout=1.0)
+            for worker in busy:
+                kind, value = worker.outcome(ready)
+                if kind == "working":
+                    continue
+                (task, tries), worker.task = worker.task, None
+                if kind in ("died", "too-long"):
+                    worker.end(kill=True)
+                    crew[crew.index(worker)] = _Worker(context, function)
+                if kind == "done":
+                    yield value
+                elif kind != "too-long" and tries < TRIES:
+                    waiting.append((task, tries + 1))
+                elif kind == "error":
+                    raise value
+                else:
+                    yield given_up(task, kind)
+    finally:
+        for worker in crew:
+            worker.end()
+
+
+class _Worker:
+    def __init__(self, context, function):
+        self.pipe, theirs = context.Pipe()
+        self.process = context.Process(target=_serve, args=(theirs, function), daemon=False)
+        self.process.start()
+        theirs.close()
+        self.task, self.deadline = None, 0.0
+
+    def give(self, job, seconds):
+        self.task, self.deadline = job, time.monotonic() + seconds
+        try:
+            self.pipe.send(job[0])
+        except (BrokenPipeError, OSError):
+            pass  # it has just died; outcome() will see it
+
+    def outcome(self, ready):
+        """("done", result), ("error", exception), or ("working" | "died" | "too-long", None)."""
+        if self.pipe in ready:
+            try:
+                return self.pipe.recv()
+            except (EOFError, OSError):
+                return "died", None
+        if self.process.sentinel in ready:
+            return "died", None
+        return "too-long" if time.monotonic() > self.deadline else "working", None
+
+    def end(self, kill=False):
+        """Let it leave if it is idle, else kill it; its sandboxes end with it."""
+        self.pipe.close()
+        self.process.join(0.0 if kill or self.task is not None else 2.0)
+        if self.process.is_alive():
+            self.process.kill()
+            self.process.join()
+
+
+def _serve(pipe, function):
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the main process decides
+    while True:
+        try:
+            task = pipe.recv()
+        except (EOFError, OSError):
+            break
+        try:
+            answer = ("done", function(task))
+        except Exception as error:  # noqa: BLE001  the main process decides what an error means
+            answer = ("error", error)
+        pipe.send(answer)
