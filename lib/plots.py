@@ -229,7 +229,7 @@ def diagram(boxes, arrows, *, title="", size=None, ax=None):
     ax = ax or plt.subplots(figsize=size or (5.6, 3.6))[1]
     shapes = {}
     for key, (x, y, text, *rest) in boxes.items():
-        options = {"w": 0.62 * max(map(_width, text.split("\n"))) + 1.0, "h": 1.15 * (text.count("\n") + 1) + 0.7, "fill": "plain",
+        options = {"w": 0.5 * max(map(_width, text.split("\n"))) + 1.2, "h": 1.15 * (text.count("\n") + 1) + 0.7, "fill": "plain",
                    "shape": "box", "color": INK} | (rest[0] if rest else {})
         shapes[key] = (x, y, options)
         _draw_box(ax, x, y, text, options)
@@ -247,8 +247,8 @@ def diagram(boxes, arrows, *, title="", size=None, ax=None):
 
 
 def _width(text):
-    """一行字的大致宽度：汉字算 1，其余算 0.56。"""
-    return sum(1.0 if ord(c) > 0x2E7F else 0.56 for c in text) * 1.6
+    """一行字的大致宽度，单位是半个汉字；公式里的 $ _ { } 不占地方。"""
+    return sum(2.0 if ord(c) > 0x2E7F else 1.1 for c in text if c not in "$_{}\\")
 
 
 def _draw_box(ax, x, y, text, options):
@@ -312,6 +312,7 @@ def matrices(terms, *, title="", unit=0.32, ax=None):
         name, rows, columns, *fill = term
         (row_text, rows), (column_text, columns) = (v if isinstance(v, tuple) else (str(v), v) for v in (rows, columns))
         w, h = unit * columns, unit * rows
+        x += 0.13 * _width(row_text)  # 行数写在左边，别压住前面的运算符
         for i in range(rows):
             for j in range(columns):
                 ax.add_patch(Rectangle((x + j * unit, h / 2 - (i + 1) * unit), unit, unit, facecolor=FILLS[fill[0] if fill else "blue"],
@@ -323,7 +324,7 @@ def matrices(terms, *, title="", unit=0.32, ax=None):
         tallest = max(tallest, h)
     ax.set_xlim(-0.5, x + 0.2)
     ax.set_ylim(-tallest / 2 - 0.2, tallest / 2 + 1.1)
-    ax.set_aspect("equal")
+    ax.set_aspect("equal", anchor="W")
     ax.set_axis_off()
     ax.set_title(title)
     return ax
