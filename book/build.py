@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import sys
 import time
+from contextlib import contextmanager
 from pathlib import Path
 
 from book import execute, node
@@ -46,6 +47,25 @@ def site_key(source):
 def run(source, output, *, jobs=None, force=False, builder="html", report=print):
     """Build the book; return the folder with the site. Raises BuildError or execute.ExecutionFailed."""
     source, output = source.resolve(), output.resolve()
+    output.mkdir(parents=True, exist_ok=True)
+    with locked(output / ".lock"):
+        return run_locked(source, output, jobs, force, builder, report)
+
+
+@contextmanager
+def locked(path):
+    """Two builds into one folder (a test run and `make book`, say) take turns. Windows goes without."""
+    with path.open("w") as file:
+        try:
+            import fcntl
+
+            fcntl.flock(file, fcntl.LOCK_EX)
+        except ImportError:
+            pass
+        yield
+
+
+def run_locked(source, output, jobs, force, builder, report):
     start = time.perf_counter()
     site, stamp, key = output / builder, output / f".{builder}-key", site_key(source)
     if not force and (site / "index.html").exists() and stamp.exists() and stamp.read_text() == key:

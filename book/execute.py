@@ -13,6 +13,7 @@ import os
 import platform
 import re
 import sys
+import tempfile
 import time
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
@@ -147,20 +148,24 @@ def execute_one(path, target):
     import nbformat
     from nbclient import NotebookClient
     from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
+    from traitlets.config import Config
 
     start = time.perf_counter()
     nb = nbformat.read(path, as_version=4)
     # One kernel a core is enough: BLAS threads on top of it would only fight each other.
     os.environ.update(OPENBLAS_NUM_THREADS="1", OMP_NUM_THREADS="1", PYTHONUTF8="1", PYDEVD_DISABLE_FILE_VALIDATION="1")
-    client = NotebookClient(
-        nb, timeout=TIMEOUT, kernel_name="python3", resources={"metadata": {"path": str(path.parent)}},
-        coalesce_streams=True,  # where the kernel happens to flush must not show as an empty line
-        extra_arguments=["--IPKernelApp.log_level=ERROR"],  # it would warn of listening on loopback, once a notebook
-    )  # fmt: skip
-    try:
-        client.execute()
-    except (CellExecutionError, CellTimeoutError, DeadKernelError) as error:
-        return time.perf_counter() - start, re.sub(r"\x1b\[[0-9;]*m", "", str(error))
+    with tempfile.TemporaryDirectory(prefix="nb-") as sockets:
+        settings = Config()
+        if os.name != "nt":
+            # Files, not ports: kernels that start at the same moment would take each other's free port.
+            settings.KernelManager.update(transport="ipc", ip=os.path.join(sockets, "k"))
+        client = NotebookClient(
+            nb, timeout=TIMEOUT, kernel_name="python3", resources={"metadata": {"path": str(path.parent)}}, config=settings
+        )
+        try:
+            client.execute()
+        except (CellExecutionError, CellTimeoutError, DeadKernelError) as error:
+            return time.perf_counter() - start, re.sub(r"\x1b\[[0-9;]*m", "", str(error))
     if problem := stderr_problem(nb):
         return time.perf_counter() - start, problem
     target.parent.mkdir(parents=True, exist_ok=True)

@@ -6,6 +6,7 @@ outside \\text, say), is a warning of the build, hence an error.
 
 import html
 import json
+import re
 import subprocess
 from functools import lru_cache
 from pathlib import Path
@@ -42,10 +43,13 @@ class Katex:
 
 
 def render(translator, node, display):
-    app = translator.builder.app
+    return set_formula(translator.builder.app, node.astext().strip(), display, node)
+
+
+def set_formula(app, tex, display, node):
+    """The formula's HTML; what can't be set is a warning at its place and shown as code."""
     if not hasattr(app, "katex"):
         app.katex = Katex()
-    tex = node.astext().strip()
     markup, error = app.katex.render(tex, display)
     if error:
         LOGGER.warning("公式排不出来：%s\n%s", error, tex, location=node, type="book", subtype="maths")
@@ -74,6 +78,24 @@ def block(translator, node):
 
 
 
+# Markdown leaves the inside of a <summary> alone; here its formulas and code are set like everywhere else.
+SUMMARY = re.compile(r"<summary>(.*?)</summary>", re.S)
+INLINE = re.compile(r"\$([^$\n]+)\$|`([^`\n]+)`")
+
+
+def set_summaries(app, doctree):
+    for raw in doctree.findall(nodes.raw):
+        if raw["format"] != "html" or "<summary>" not in (markup := raw.astext()):
+            continue
+
+        def piece(match, raw=raw):
+            if match[2]:
+                return f'<code class="docutils literal notranslate">{match[2]}</code>'
+            return set_formula(app, html.unescape(match[1]), False, raw)
+
+        raw.children = [nodes.Text(SUMMARY.sub(lambda m: f"<summary>{INLINE.sub(piece, m[1])}</summary>", markup))]
+
+
 def stop(app, exception):
     if hasattr(app, "katex"):
         app.katex.close()
@@ -81,4 +103,5 @@ def stop(app, exception):
 
 def setup(app):
     app.add_html_math_renderer("katex", inline_renderers=(inline, None), block_renderers=(block, None))
+    app.connect("doctree-read", set_summaries)
     app.connect("build-finished", stop)

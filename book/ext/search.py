@@ -7,6 +7,7 @@ file://). `static/search.js` does the looking; this module writes what it looks 
 """
 
 import json
+import re
 from pathlib import Path
 
 from docutils import nodes
@@ -24,9 +25,8 @@ def own_text(section):
     for child in section.children:
         if isinstance(child, (nodes.section, nodes.title, nodes.comment, addnodes.index)):
             continue
-        if isinstance(child, nodes.raw):
-            continue
-        text = child.astext()
+        # Raw HTML is a folded answer's heading, or markup around it.
+        text = re.sub(r"<[^>]*>", " ", child.astext()) if isinstance(child, nodes.raw) else child.astext()
         if isinstance(child, nodes.Element) and "cell_output" in child.get("classes", ()):
             text = text[:LONG_OUTPUT]
         parts.append(text)
