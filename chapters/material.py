@@ -222,15 +222,16 @@ def excerpt_word_vectors():
     (target / "sample.txt").write_text("\n".join(sample), encoding="utf-8")
 
 
-# Chapter 02: the same last word after two kinds of context, and what it comes to resemble. Lower case: one token each.
+# Chapter 02: the same last word after two kinds of context, and two other words, each in a sentence of its own: were
+# the sentences the same, the vectors would be alike for that reason alone.
 CONTEXTS = {
-    "fruit": "She washed the grapes and ate a sweet apple",
-    "company": "Their new phones and laptops were designed by apple",
-    "banana": "She washed the grapes and ate a sweet banana",
-    "microsoft": "Their new phones and laptops were designed by microsoft",
+    "水果 apple": "She washed the grapes and ate a sweet apple",
+    "公司 apple": "Their new phones and laptops were designed by apple",
+    "banana": "The monkey sat in the tree and peeled a banana",
+    "Microsoft": "The software on this old computer was written by Microsoft",
 }
-CONTEXT_PAIRS = {"两个 apple": ("fruit", "company"), "水果 apple 与 banana": ("fruit", "banana"),
-                 "公司 apple 与 microsoft": ("company", "microsoft")}
+CONTEXT_PAIRS = (("水果 apple", "公司 apple"), ("水果 apple", "banana"), ("公司 apple", "banana"),
+                 ("公司 apple", "Microsoft"), ("水果 apple", "Microsoft"))
 
 
 def contextual_cosines():
@@ -247,7 +248,7 @@ def contextual_cosines():
             raise ValueError(f"「{sentence}」的最后一个词不是单个词元")
         model(np.array(ids), record=record)
         last[name] = [record["embedding"][-1]] + [block["output"][-1] for block in record["blocks"]]
-    cosines = {pair: [round(float(cosine_similarity(x, y)), 3) for x, y in zip(last[a], last[b])] for pair, (a, b) in CONTEXT_PAIRS.items()}
+    cosines = {f"{a} — {b}": [round(float(cosine_similarity(x, y)), 3) for x, y in zip(last[a], last[b])] for a, b in CONTEXT_PAIRS}
     return {"sentences": CONTEXTS, "cosines": cosines}
 
 
