@@ -330,67 +330,33 @@ def matrices(terms, *, title="", unit=0.32, ax=None):
     return ax
 
 
-def vectors(points, *, title="", x_label="", y_label="", hull=(), ax=None):
-    """平面上的向量：`points` 是「名字 -> (x, y)」，`hull` 列出用浅色多边形连起来的名字
+def points(groups, *, title="", x_label="", y_label="", hull=(), equal=False, ax=None):
+    """平面上的点：`groups` 是「名字 -> 一个点或一组点」，`hull` 列出用浅色多边形连起来的名字，`equal` 让两轴等比例
 
-    形状：points 每项 [2] -> 坐标轴
+    形状：groups 每项 [2] 或 [k, 2] -> 坐标轴
+    错误：某一组不是 [2] 或 [k, 2] 时 ValueError。
     """
+    groups = {name: np.atleast_2d(np.asarray(values, dtype=float)) for name, values in groups.items()}
+    for name, values in groups.items():
+        if values.ndim != 2 or values.shape[1] != 2:
+            raise ValueError(f"groups[{name!r}] 应是一个点 [2] 或一组点 [k, 2]，收到形状 {values.shape}")
     ax = ax or plt.subplots(figsize=(4.6, 3.8))[1]
     if hull:
-        ax.add_patch(plt.Polygon([points[name] for name in hull], closed=True, facecolor=FILLS["blue"], edgecolor=PALETTE[0], linewidth=1))
-    for index, (name, (x, y)) in enumerate(points.items()):
-        color = PALETTE[index % len(PALETTE)]
-        ax.plot([x], [y], marker=MARKERS[index % len(MARKERS)], color=color, linestyle="none", markersize=8)
-        ax.annotate(name, (x, y), xytext=(7, 5), textcoords="offset points", color=color, fontsize=10)
+        ax.add_patch(plt.Polygon([groups[name][0] for name in hull], closed=True, facecolor=FILLS["blue"], edgecolor=PALETTE[0]))
+    for index, (name, values) in enumerate(groups.items()):
+        style = {"marker": MARKERS[index % len(MARKERS)], "color": PALETTE[index % len(PALETTE)], "linestyle": "none"}
+        many = len(values) > 1
+        ax.plot(*values.T, markersize=4 if many else 8, label=name if many else None, **style)
+        if not many:
+            ax.annotate(name, values[0], xytext=(7, 5), textcoords="offset points", color=style["color"], fontsize=10)
+    if any(len(values) > 1 for values in groups.values()):
+        ax.legend(frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0), handletextpad=0.2)
     ax.margins(0.15)
+    if equal:
+        ax.set_aspect("equal", adjustable="datalim")
     ax.set(title=title, xlabel=x_label, ylabel=y_label)
     ax.grid(linewidth=0.6)
     ax.set_axisbelow(True)
-    return ax
-
-
-def scatter(groups, *, texts=None, title="", x_label="", y_label="", ax=None):
-    """平面上的几组点：`groups` 是「组名 -> 点」，`texts` 是「组名 -> 每个点旁边的字」
-
-    形状：groups 每项 [k, 2] -> 坐标轴
-    错误：某一组的字数与点数不符时 ValueError。
-    """
-    ax = ax or plt.subplots(figsize=(6.2, 5.0))[1]
-    for index, (name, points) in enumerate(groups.items()):
-        points, color = np.asarray(points, dtype=float), PALETTE[index % len(PALETTE)]
-        words = (texts or {}).get(name, [""] * len(points))
-        if len(words) != len(points):
-            raise ValueError(f"texts[{name!r}] 有 {len(words)} 个，点有 {len(points)} 个")
-        ax.plot(*points.T, marker=MARKERS[index % len(MARKERS)], color=color, linestyle="none", markersize=5, label=name)
-        for word, point in zip(words, points):
-            ax.annotate(word, point, xytext=(4, 3), textcoords="offset points", color=color, fontsize=8.5)
-    ax.margins(0.1)
-    ax.legend(frameon=False, loc="best")
-    ax.set(title=title, xlabel=x_label, ylabel=y_label)
-    return ax
-
-
-def pieces(rows, *, title="", ax=None):
-    """一行一种切法：`rows` 是「名字 -> 片段（文字）」，相邻片段填色交替，片段开头的空格画成 ␣
-
-    形状：rows 每项是一串文字 -> 坐标轴
-    """
-    ax = ax or plt.subplots(figsize=(6.2, 0.5 * len(rows) + 0.5))[1]
-    farthest = 0.0
-    for line, parts in enumerate(rows.values()):
-        x = 0.0
-        for index, text in enumerate(parts):
-            text = text.replace(" ", "␣")
-            w = 0.62 * _width(text) + 0.7
-            ax.add_patch(Rectangle((x, -line - 0.36), w, 0.72, facecolor=FILLS[("blue", "orange")[index % 2]], edgecolor=MUTED, linewidth=0.8))
-            ax.text(x + w / 2, -line, text, ha="center", va="center", fontsize=10)
-            x += w + 0.12
-        farthest = max(farthest, x)
-    ax.set(xlim=(-0.1, farthest), ylim=(-len(rows) + 0.4, 0.5), title=title)
-    ax.set_xticks([])
-    ax.set_yticks(-np.arange(len(rows)), [f"{name}（{len(parts)}）" for name, parts in rows.items()])
-    ax.tick_params(length=0)
-    ax.spines[:].set_visible(False)
     return ax
 
 
