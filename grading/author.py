@@ -13,13 +13,8 @@ from pathlib import Path
 import jupytext
 import nbformat
 
-# role -> nbgrader's (grade, solution, locked)
-ROLES = {
-    "solution": (False, True, False),  # the student's code
-    "test": (True, False, True),  # a visible part and a hidden region
-    "manual": (True, True, False),  # a text that a person grades
-    "setup": (False, False, True),  # given code: runs on both sides of the grader
-}
+from grading.catalog import ROLES
+
 METADATA = {
     "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
     "language_info": {"name": "python"},

@@ -1,16 +1,21 @@
-"""有哪些作业，每份作业里有什么：全部从 `solutions/*/…​.ipynb` 读出，别处不再写一遍。"""
+"""课程里有哪些练习，每份练习里有什么：全部从 `solutions/` 的笔记本读出，别处不再写一遍。"""
 
 import re
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 
 import nbformat
 
-from grading.author import ROLES
+from grading.assignment import ROOT, SOLUTIONS, Assignment, is_graded
 
-ROOT = Path(__file__).resolve().parent.parent
-SOLUTIONS, EXERCISES, CHAPTERS = ROOT / "solutions", ROOT / "exercises", ROOT / "chapters"
+# role -> nbgrader's (grade, solution, locked)
+ROLES = {
+    "solution": (False, True, False),  # the student's code
+    "test": (True, False, True),  # a visible part and a hidden region
+    "manual": (True, True, False),  # a text that a person grades
+    "setup": (False, False, True),  # given code: runs on both sides of the grader
+}
+EXERCISES, CHAPTERS = ROOT / "exercises", ROOT / "chapters"
 VERIFY = re.compile(r'^verify\("([^"]+)", "([^"]+)", "([^"]+)", ', re.M)
 HIDDEN = re.compile(r"^[ \t]*### BEGIN HIDDEN TESTS$.*?^[ \t]*### END HIDDEN TESTS$\n?", re.M | re.S)
 
@@ -40,15 +45,13 @@ class Part:
     checks: tuple
 
 
-class Assignment:
-    """An assignment as its source notebook defines it."""
+class Exercise:
+    """An assignment as readers meet it."""
 
     def __init__(self, name):
+        self.assignment = Assignment.load(name)
         self.name, self.number = name, re.match(r"ex(\d+)", name)[1]
-        self.path = SOLUTIONS / name / f"{name}.ipynb"
-        if not self.path.exists():
-            raise FileNotFoundError(f"没有作业 {name}；现有：{'、'.join(assignments())}")
-        self.notebook = nbformat.read(self.path, as_version=nbformat.NO_CONVERT)
+        self.notebook = self.assignment.source
 
     @property
     def release(self):
@@ -85,12 +88,13 @@ class Assignment:
         return list(dict.fromkeys(part.function for part in self.parts))
 
     @property
-    def automatic_points(self):
-        return sum(cell.metadata["nbgrader"]["points"] for cell in self.cells("test"))
+    def automatic(self):
+        """Points that the checks give."""
+        return sum(part.points for part in self.parts)
 
     @property
     def points(self):
-        return sum(cell.metadata["nbgrader"]["points"] for cell in self.cells("test", "manual"))
+        return sum(cell.metadata["nbgrader"]["points"] for cell in self.notebook.cells if is_graded(cell))
 
     def reference(self):
         """The namespace of the reference solution: given code and solution cells, run in order."""
@@ -102,8 +106,8 @@ class Assignment:
 
 
 @cache
-def assignment(name):
-    return Assignment(name)
+def exercise(name):
+    return Exercise(name)
 
 
 def headings(number):

@@ -21,6 +21,7 @@ The function may live in another process. Such a proxy derives from RemoteFuncti
 used than calling it. Inputs are drawn from a seed that a teacher can set privately (see `course_seed`).
 """
 
+import contextlib
 import hashlib
 import importlib.util
 import os
@@ -46,9 +47,13 @@ SEED_FILE = ROOT / ".grading-seed"  # ignored by git: a teacher's private seed, 
 class CheckFailure(AssertionError):
     """A property does not hold; the text is the feedback."""
 
-    def __init__(self, text, check=None, mutant=None):
+    def __init__(self, text, mutant=None, unwritten=False):
         super().__init__(text)
-        self.check, self.mutant = check, mutant
+        self.mutant, self.unwritten = mutant, unwritten
+
+    @property
+    def headline(self):
+        return str(self).split("\n", 1)[0]
 
 
 class RemoteFunction:
@@ -124,14 +129,32 @@ def verify(assignment, function_name, names, function):
         try:
             run(registry[function_name, name], function)
         except CheckFailure as failure:
-            failures.append(str(failure))
+            failures.append(failure)
+    if failures and all(f.unwritten for f in failures) and len(failures) == len(names.split()):
+        raise CheckFailure(f"{function_name} 还没有写（NotImplementedError）", unwritten=True) from None
     if failures:
-        raise CheckFailure("\n\n".join(failures)) from None
+        raise CheckFailure(_joined(failures)) from None
+
+
+def _joined(failures):
+    """All reports; a misconception that explains several failures is spelled out once."""
+    texts, known = [], set()
+    for failure in failures:
+        again = failure.mutant is not None and failure.mutant.name in known
+        texts.append(f"{failure.headline}\n    诊断：原因同上" if again else str(failure))
+        known.add(failure.mutant.name if failure.mutant else None)
+    return "\n\n".join(texts)
 
 
 def run(check, function):
     """Run one check on one function."""
-    check.body(Student(check, function), check.rng())
+    student = Student(check, function)
+    try:
+        check.body(student, check.rng())
+    except (TypeError, ValueError, IndexError, KeyError):
+        if not student.calls:
+            raise  # the check itself is broken
+        Outcome(student).fail("返回值的结构不对，检查无法继续")  # it took apart what the function returned
 
 
 def small(rng, *shape, digits=1, scale=1.0):
@@ -185,7 +208,7 @@ def observe(function, args, kwargs):
     try:
         return Observation(result=copied(result), after=(copied(args), copied(kwargs)))
     except NotPlain as alien:
-        return Observation(after=(args, kwargs), alien=str(alien))
+        return Observation(after=(args, kwargs), alien=getattr(result, "__name__", str(alien)))
 
 
 class Outcome:
@@ -194,6 +217,12 @@ class Outcome:
     def __init__(self, student):
         self.student, self.check = student, student.check
         self.args, self.kwargs, self.seen = (call := student.calls[-1]).args, call.kwargs, call.seen
+
+    @property
+    def value(self):
+        """What was returned, for a property that relates two calls."""
+        self._returned()
+        return copied(self.seen.result)
 
     def equals(self, expected, rtol=1e-9, atol=1e-9):
         """The result is `expected`: same structure and shape, numbers within the tolerance."""
@@ -253,7 +282,8 @@ class Outcome:
     def fail(self, found, expected=None, aspect="result"):
         if self.student.judge:
             mutant = explanation(self.student, aspect)
-            raise CheckFailure(_report(self, found, expected, mutant), self.check, mutant) from None
+            unwritten = isinstance(self.seen.error, NotImplementedError)
+            raise CheckFailure(_report(self, found, expected, mutant), mutant, unwritten) from None
 
 
 def _error(error):
@@ -293,7 +323,8 @@ def _behaviour(check, function):
         for other in checks_of(check.assignment).values():
             if other.function == check.function:
                 student = Student(other, function, judge=False)
-                other.body(student, other.rng())
+                with contextlib.suppress(TypeError, ValueError, IndexError, KeyError):  # no result to take apart
+                    other.body(student, other.rng())
                 record += student.calls
         _last_behaviour = (function, name, record)
     return _last_behaviour[2]
@@ -323,13 +354,13 @@ def _report(outcome, found, expected, mutant):
     joined = ", ".join(arguments)
     if len(joined) > 88 or any("  # " in a for a in arguments):
         joined = "\n" + "".join(f"        {_with_comma(a)}\n" for a in arguments) + "    "
-    lines = [f"【{check.function} · {check.name}】{check.claim}", f"    调用：{check.function}({joined})"]
+    lines = [f"【{check.function} · {check.name}】{check.claim}", f"    不符：{found}",
+             f"    诊断：{mutant.message}" if mutant else f"    提示：{check.hint}，见 {check.section}",
+             f"    调用：{check.function}({joined})"]
     if expected is not None:
         lines.append(f"    期望：{code(expected, 6)}")
         if outcome.seen.error is None:
             lines.append(f"    得到：{code(outcome.seen.result, 6)}")
-    lines.append(f"    不符：{found}")
-    lines.append(f"    诊断：{mutant.message}" if mutant else f"    提示：{check.hint}，见 {check.section}")
     return "\n".join(lines)
 
 

@@ -135,7 +135,9 @@ def code(value, digits=None):
         if value.size > SHOWN:
             return f"<形状 {list(value.shape)} 的 {value.dtype} 数组>"
         dtype = "" if value.dtype in (np.float64, np.int64, np.bool_) else f", dtype=np.{value.dtype}"
-        return f"np.array({_numbers(value.tolist(), digits)}{dtype})"
+        # str of a float32 is its shortest form: 2.1, not 2.0999999046325684
+        items = value.tolist() if value.dtype != np.float32 else np.array([float(str(x)) for x in value.flat]).reshape(value.shape).tolist()
+        return f"np.array({_numbers(items, digits)}{dtype})"
     if isinstance(value, (list, tuple)) and any(isinstance(item, np.ndarray) for item in value):
         body = ", ".join(code(item, digits) for item in value)
         return f"[{body}]" if isinstance(value, list) else f"({body})"

@@ -16,10 +16,12 @@ from pathlib import Path
 import nbformat
 from traitlets.config import Config
 
-from grading.catalog import EXERCISES, ROOT, SOLUTIONS, assignment, assignments, role
+from grading.assignment import ROOT, SOLUTIONS
+from grading.catalog import EXERCISES, assignments, exercise, role
 
 CODE_STUB = "# 在这里写你的代码\nraise NotImplementedError()"
 TEXT_STUB = "在这里写你的答案。"
+
 # Beside notebooks, whatever lies in an assignment's folder is released; these files never are.
 NEVER_RELEASED = ["checks.py", "*.md", "__pycache__", "*.pyc", ".ipynb_checkpoints"]
 
@@ -37,7 +39,6 @@ def settings():
 
 def generate(target):
     """Write the release of every assignment below `target`."""
-    sys.modules.setdefault("rfc3987_syntax", None)  # an optional part of jsonschema whose import takes seconds
     from nbgrader.converters import GenerateAssignment
     from nbgrader.coursedir import CourseDirectory
 
@@ -56,7 +57,7 @@ def generate(target):
 def index():
     """The page of the folder: what there is to do."""
     rows = [f"| [{a.name}]({a.name}/{a.name}.ipynb) | {a.title} | {'、'.join(f'`{f}`' for f in a.functions)} "
-            f"| {a.minutes} | {a.points} |" for a in map(assignment, assignments())]
+            f"| {a.minutes} | {a.points} |" for a in map(exercise, assignments())]
     return "\n".join([
         "# 练习", "",
         "这些笔记本由 `make exercises` 生成，直接在里面写答案。写好后在仓库根目录运行 `make check EX=练习名` 看每条性质是否成立，",

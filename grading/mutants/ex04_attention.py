@@ -6,7 +6,7 @@ import numpy as np
 
 from grading.mutants import mutant, right
 
-SOFTMAX, MATRIX, SCALE, MASK, JACOBIAN, LINEAR = "4.3", "4.5", "4.6", "4.5", "4.6", "4.4"
+SOFTMAX, LINEAR, MATRIX, MASK, SCALE, JACOBIAN = "4.2", "4.4", "4.5", "4.5", "4.6", "4.6"
 ATTENTION = "scaled_dot_product_attention"
 CONSISTENT = "consistent_with_linear_map"
 
@@ -90,7 +90,7 @@ def overflows(x, axis=-1):
     return e / e.sum(axis, keepdims=True)
 
 
-@mutant("softmax", "减的是整个数组的最大值", "别的行太大时，这一行全部下溢成 0，变成 0 / 0；每行减自己的最大值", SOFTMAX, caught_by="shift")
+@mutant("softmax", "减的是整个数组的最大值", "别的行太大时，这一行全部下溢成 0，变成 0 / 0；每行减自己的最大值", SOFTMAX, caught_by="far-rows")
 def global_peak(x, axis=-1):
     e = np.exp(x - x.max())
     return e / e.sum(axis, keepdims=True)

@@ -3,7 +3,7 @@
 import pytest
 
 from grading import checks
-from grading.catalog import assignment, assignments, headings
+from grading.catalog import assignments, exercise, headings
 from grading.mutants import mutants_of, rights_of
 
 MANY = 8  # wrong solutions that a function should have at least
@@ -52,25 +52,25 @@ def test_right_solution_passes(seed, name, right):
 
 @pytest.mark.parametrize("name", assignments())
 def test_reference_passes(seed, name):
-    space = assignment(name).reference()
-    for function in assignment(name).functions:
+    space = exercise(name).reference()
+    for function in exercise(name).functions:
         assert failures(name, function, space[function]) == {}
 
 
 @pytest.mark.parametrize("name", assignments())
 def test_each_function_has_its_mistakes_and_alternatives(name):
-    for function in assignment(name).functions:
+    for function in exercise(name).functions:
         assert len(mutants_of(name, function)) >= FEWER.get((name, function), MANY), function
         assert len(rights_of(name, function)) >= 3, function
-    known = set(assignment(name).functions)
+    known = set(exercise(name).functions)
     assert {s.function for s in (*mutants_of(name), *rights_of(name))} <= known
 
 
 @pytest.mark.parametrize("name", assignments())
 def test_sections_named_in_messages_exist(name):
-    sections = headings(assignment(name).number)
+    sections = headings(exercise(name).number)
     named = {m.section for m in mutants_of(name)} | {c.section for c in checks.checks_of(name).values()}
-    assert named <= sections.keys(), f"no such heading in chapter {assignment(name).number}"
+    assert named <= sections.keys(), f"no such heading in chapter {exercise(name).number}"
 
 
 @pytest.mark.parametrize("name", assignments())

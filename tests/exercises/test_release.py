@@ -7,7 +7,8 @@ import nbformat
 import pytest
 
 from grading import release
-from grading.catalog import HIDDEN, ROOT, assignment, assignments
+from grading.assignment import ROOT
+from grading.catalog import HIDDEN, assignments, exercise
 from grading.release import CODE_STUB, TEXT_STUB
 
 SOLUTION = re.compile(r"### BEGIN SOLUTION\n(.*?)[ \t]*### END SOLUTION", re.S)
@@ -43,7 +44,7 @@ def test_release_is_reproducible(fresh, tmp_path):
 
 def secrets(name):
     """Every line of a solution or hidden region that is long enough to tell something."""
-    for cell in assignment(name).notebook.cells:
+    for cell in exercise(name).notebook.cells:
         for region in [*SOLUTION.findall(cell.source), *HIDDEN.findall(cell.source)]:
             for line in region.splitlines():
                 if len(line.strip()) >= 16:
@@ -53,17 +54,20 @@ def secrets(name):
 @pytest.mark.parametrize("name", assignments())
 def test_nothing_leaks(fresh, name):
     assert sorted(p.name for p in (fresh / name).iterdir()) == [f"{name}.ipynb"]
-    text = "\n".join(cell.source for cell in nbformat.read(fresh / name / f"{name}.ipynb", 4).cells)
+    cells = nbformat.read(fresh / name / f"{name}.ipynb", 4).cells
+    text = "\n".join(cell.source for cell in cells)
     known = list(secrets(name))
     assert len(known) > 10
     assert [line for line in known if line in text] == []
-    assert not re.search(r"SOLUTION|HIDDEN|grading\.checks|from grading|import lib|from lib|MARK SCHEME", text)
+    assert not re.search(r"(BEGIN|END) (SOLUTION|HIDDEN TESTS|MARK SCHEME)|grading\.checks", text)
+    code = "\n".join(cell.source for cell in cells if cell.cell_type == "code")
+    assert not re.search(r"\b(grading|lib|solutions|claims)\b", code)
 
 
 @pytest.mark.parametrize("name", assignments())
 def test_cells_are_stubs_without_outputs(fresh, name):
     cells = {cell.id: cell for cell in nbformat.read(fresh / name / f"{name}.ipynb", 4).cells}
-    for source in assignment(name).cells("solution", "manual"):
+    for source in exercise(name).cells("solution", "manual"):
         stub = CODE_STUB.splitlines()[-1] if source.cell_type == "code" else TEXT_STUB
         assert stub in cells[source.id].source, source.id
     for cell in cells.values():

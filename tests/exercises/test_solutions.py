@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from grading.catalog import HIDDEN, VERIFY, assignment, assignments, role
+from grading.catalog import HIDDEN, VERIFY, assignments, exercise, role
 from grading.checks import checks_of
 from grading.release import CODE_STUB
 
@@ -28,7 +28,7 @@ def outcome(source, space):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_cells_are_well_formed(name):
-    cells = assignment(name).notebook.cells
+    cells = exercise(name).notebook.cells
     ids = [cell.id for cell in cells]
     assert len(set(ids)) == len(ids)
     for cell in cells:
@@ -39,13 +39,15 @@ def test_cells_are_well_formed(name):
             assert cell.source.startswith("# "), f"{cell.id}: the first line says what is tested"
             assert len(VERIFY.findall(cell.source)) == 1 and len(HIDDEN.findall(cell.source)) == 1, cell.id
             assert re.search(r"^assert ", HIDDEN.sub("", cell.source), re.M), f"{cell.id}: no visible test"
+            # The hidden part comes first: it names the misconception where a plain assert can only say that something is wrong.
+            assert cell.source.index("BEGIN HIDDEN") < cell.source.index("\nassert "), cell.id
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_check_is_used_once(name):
-    used = [(part.function, check) for part in assignment(name).parts for check in part.checks]
+    used = [(part.function, check) for part in exercise(name).parts for check in part.checks]
     assert sorted(used) == sorted(checks_of(name))
-    for cell in assignment(name).cells("test"):
+    for cell in exercise(name).cells("test"):
         (target, function, _), = VERIFY.findall(cell.source)
         assert target == name
         assert f', {function})' in cell.source
@@ -55,18 +57,18 @@ def test_every_check_is_used_once(name):
 def test_test_cells_stand_alone(name):
     """A test cell reads only what it imports or defines, the given code, and the student's functions; and it defines
     nothing that a later cell of the student reads."""
-    given = {n for cell in assignment(name).cells("setup") for n in defined(cell.source)}
-    for cell in assignment(name).cells("test"):
+    given = {n for cell in exercise(name).cells("setup") for n in defined(cell.source)}
+    for cell in exercise(name).cells("test"):
         free = read(cell.source) - defined(cell.source) - set(dir(builtins))
-        assert free <= given | set(assignment(name).functions), f"{cell.id}: {free}"
-    solutions = set().union(*(read(cell.source) for cell in assignment(name).cells("solution") if cell.cell_type == "code"))
-    tests = set().union(*(defined(cell.source) for cell in assignment(name).cells("test")))
-    assert not (tests - given - {"np"}) & (solutions - set(assignment(name).functions) - local(name)), name
+        assert free <= given | set(exercise(name).functions), f"{cell.id}: {free}"
+    solutions = set().union(*(read(cell.source) for cell in exercise(name).cells("solution") if cell.cell_type == "code"))
+    tests = set().union(*(defined(cell.source) for cell in exercise(name).cells("test")))
+    assert not (tests - given - {"np"}) & (solutions - set(exercise(name).functions) - local(name)), name
 
 
 def local(name):
     """Names that solution cells define inside functions: parameters and variables."""
-    trees = [ast.parse(cell.source) for cell in assignment(name).cells("solution") if cell.cell_type == "code"]
+    trees = [ast.parse(cell.source) for cell in exercise(name).cells("solution") if cell.cell_type == "code"]
     return {a.arg for t in trees for a in ast.walk(t) if isinstance(a, ast.arg)} | {
         n.id for t in trees for n in ast.walk(t) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
 
@@ -91,18 +93,18 @@ def read(source):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_reference_gets_full_marks(name):
-    space = assignment(name).reference()
-    for cell in assignment(name).cells("test"):
+    space = exercise(name).reference()
+    for cell in exercise(name).cells("test"):
         assert (error := outcome(cell.source, space)) is None, f"{cell.id}: {error}"
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_empty_release_gets_nothing(name):
     space = {}
-    for cell in assignment(name).cells("setup", "solution"):
+    for cell in exercise(name).cells("setup", "solution"):
         if cell.cell_type == "code":
             exec(without_solution(cell.source), space)
-    for cell in assignment(name).cells("test"):
+    for cell in exercise(name).cells("test"):
         assert outcome(cell.source, space) is not None, f"{cell.id} passes without an answer"
         assert outcome(HIDDEN.sub("", cell.source), space) is not None, f"{cell.id}: its visible part passes without an answer"
 
@@ -110,7 +112,7 @@ def test_empty_release_gets_nothing(name):
 @pytest.mark.parametrize("name", NAMES)
 def test_the_overview_tells_the_truth(name):
     """Points and minutes of the first cell's table agree with the cells; each function has a contract with three hints."""
-    task = assignment(name)
+    task = exercise(name)
     table = dict(re.findall(r"^\| \d+　`?([^`|]*?)`? \| .* \| (\d+) \|$", task.notebook.cells[0].source, re.M))
     by_function = {f: sum(p.points for p in task.parts if p.function == f) for f in task.functions}
     assert {f: int(table.get(f, 0)) for f in task.functions} == by_function

@@ -1,0 +1,205 @@
+"""The check interface itself: what is believed of a result, what a message says, and where the inputs come from."""
+
+import numpy as np
+import pytest
+
+from grading import checks, mutants
+from grading.checks import Callback, CheckFailure, RemoteFunction
+from grading.plain import NotPlain, code, copied, difference
+
+
+class AlwaysEqual:
+    def __eq__(self, other):
+        return True
+
+    __hash__ = None
+
+
+class Lying(np.ndarray):
+    """An array whose every comparison pretends to agree."""
+
+    def __array_function__(self, function, types, args, kwargs):
+        return True
+
+    def __array_ufunc__(self, ufunc, method, *inputs, **kwargs):
+        return True
+
+
+def make(body, function="double", name="values"):
+    return checks.Check("none", function, name, "结果是两倍", "乘以 2", "1.1", body)
+
+
+def run(body, function):
+    return checks.run(make(body), function)
+
+
+def doubled(student, rng):
+    student(np.array([1.0, 2.5])).equals(np.array([2.0, 5.0]))
+
+
+def test_right_result_passes():
+    run(doubled, lambda x: 2 * x)
+
+
+@pytest.mark.parametrize("wrong, part", [
+    (lambda x: 3 * x, "应为 5，得到 7.5"),
+    (lambda x: None, "忘了 return"),
+    (lambda x: 2 * x[:1], "形状应为 [2]，得到 [1]"),
+    (lambda x: [2.0, 5.0], "应返回 NumPy 数组，得到 list"),
+    (lambda x: AlwaysEqual(), "AlwaysEqual"),
+    (lambda x: np.array([7.0, 7.0]).view(Lying), "Lying"),
+    (lambda x: np.array([AlwaysEqual()] * 2), "dtype 为 object"),
+    (lambda x: 1 / 0, "ZeroDivisionError"),
+], ids=["value", "none", "shape", "list", "object", "subclass", "objects", "error"])
+def test_wrong_result_is_named(wrong, part):
+    with pytest.raises(CheckFailure) as failure:
+        run(doubled, wrong)
+    text = str(failure.value)
+    assert part in text
+    assert text.startswith("【double · values】结果是两倍")
+    assert "调用：double(np.array([1.0, 2.5]))" in text
+    assert "提示：乘以 2，见 1.1" in text
+
+
+def test_call_in_a_message_can_be_pasted():
+    values = [np.array([[0.1, -np.inf], [np.nan, 2.0]]), np.array([2.1, -0.3], np.float32), np.array([True, False]), 0.5, "我", [1, 2]]
+    for value in values:
+        back = eval(code(value), {"np": np})
+        assert difference(value, back, 0, 0) is None
+        assert getattr(back, "dtype", None) == getattr(value, "dtype", None)
+
+
+def test_arguments_are_protected_and_watched():
+    def body(student, rng):
+        x = np.array([1.0])
+        student(x).equals(x)
+        assert x[0] == 1.0
+        student(x).keeps_arguments()
+
+    def in_place(x):
+        x += 1
+        return x - 1
+
+    with pytest.raises(CheckFailure, match="第 1 个参数变了"):
+        run(body, in_place)
+
+
+def test_errors_can_be_asked_for():
+    def body(student, rng):
+        student(-1).raises(ValueError)
+
+    def refuse(x):
+        raise ValueError("负数")
+
+    run(body, refuse)
+    with pytest.raises(CheckFailure, match="应拒绝"):
+        run(body, lambda x: x)
+    with pytest.raises(CheckFailure, match="应抛出 ValueError，得到 运行时抛出 KeyError"):
+        run(body, lambda x: {}[x])
+
+
+def test_a_structure_that_cannot_be_taken_apart_is_the_students_failure():
+    def body(student, rng):
+        first, second = student(1).value
+        student(first).equals(second)
+
+    with pytest.raises(CheckFailure, match="返回值的结构不对"):
+        run(body, lambda x: 5)
+
+
+def test_a_broken_check_is_not_the_students_failure():
+    with pytest.raises(ZeroDivisionError):
+        run(lambda student, rng: 1 / 0, lambda x: x)
+
+
+def test_dtype():
+    def body(student, rng):
+        student(np.ones(2, np.float32)).has_dtype(np.float32)
+
+    run(body, lambda x: (x, x))
+    with pytest.raises(CheckFailure, match="dtype 应为 float32，得到 float64"):
+        run(body, lambda x: x * np.float64(2))
+
+
+class Elsewhere(RemoteFunction):
+    """Stands for another process: only plain copies come and go."""
+
+    def __init__(self, function):
+        self.function = function
+
+    def invoke(self, args, kwargs):
+        args, kwargs = copied(args), copied(kwargs)
+        return copied(self.function(*args, **kwargs)), args, kwargs
+
+
+def test_remote_functions_are_checked_alike():
+    def body(student, rng):
+        student(np.array([1.0])).equals(np.array([2.0])).keeps_arguments()
+
+    def in_place(x):
+        x *= 2
+        return x
+
+    run(body, Elsewhere(lambda x: 2 * x))
+    with pytest.raises(CheckFailure, match="参数变了"):
+        run(body, Elsewhere(in_place))
+
+
+def test_callbacks_are_plain_and_callable():
+    halve = Callback("lambda x: x / by", by=2.0)
+    assert halve(5) == 2.5
+    assert copied([halve])[0] is halve
+    assert eval(code(halve).split("  # ")[0], {"by": 2.0})(5) == 2.5
+
+
+def test_only_plain_data_is_copied():
+    for alien in (AlwaysEqual(), np.ones(2).view(Lying), np.array([None]), {1: AlwaysEqual()}, [object()]):
+        with pytest.raises(NotPlain):
+            copied(alien)
+    nested = {"a": [np.ones(2), (1, 2.5, True, None)], "rng": np.random.default_rng(3)}
+    twin = copied(nested)
+    assert twin["a"][0] is not nested["a"][0] and twin["rng"].random() == nested["rng"].random()
+
+
+def test_inputs_follow_the_seed(monkeypatch):
+    def first(seed):
+        monkeypatch.setenv("GRADING_SEED", seed)
+        checks.course_seed.cache_clear()
+        return checks.small(make(doubled).rng(), 4).tolist()
+
+    try:
+        assert first("a") == first("a") != first("b")
+    finally:
+        monkeypatch.undo()
+        checks.course_seed.cache_clear()
+
+
+def test_a_teachers_file_sets_the_seed(monkeypatch, tmp_path):
+    monkeypatch.delenv("GRADING_SEED", raising=False)
+    monkeypatch.setattr(checks, "SEED_FILE", tmp_path / "seed")
+    checks.course_seed.cache_clear()
+    try:
+        assert checks.course_seed() == checks.PUBLISHED_SEED
+        checks.course_seed.cache_clear()
+        (tmp_path / "seed").write_text("本学期\n", encoding="utf-8")
+        assert checks.course_seed() == "本学期"
+    finally:
+        monkeypatch.undo()
+        checks.course_seed.cache_clear()
+
+
+def test_shared_cause_is_spelled_out_once():
+    wrong = next(m for m in mutants.mutants_of("ex04-attention", "softmax") if m.body.__name__ == "whole_array")
+    with pytest.raises(CheckFailure) as failure:
+        checks.verify("ex04-attention", "softmax", "axis far-rows dtype", wrong.body)
+    assert str(failure.value).count(wrong.message) == 1
+    assert str(failure.value).count("原因同上") == 1
+    assert "dtype" not in str(failure.value)
+
+
+def test_unwritten_function_is_said_once():
+    def stub(x, axis=-1):
+        raise NotImplementedError
+
+    with pytest.raises(CheckFailure, match="^softmax 还没有写（NotImplementedError）$"):
+        checks.verify("ex04-attention", "softmax", "values axis", stub)
