@@ -9,6 +9,18 @@ _LATEX = [(r"\\\(|\\\)", ""), (r"\\operatorname\{(\w+)\}|\\mathrm\{(\w+)\}|\\tex
           (r"\\ ", " "), (r"\\mapsto", "↦"), (r"[{}]", "")]
 
 
+# Short words that records use as values, as a reader sees them.
+_WORDS = {
+    "OpenAI": "任职 OpenAI", "ex-OpenAI (left Nov 2024)": "2024 年 11 月已离职", "exists": "存在", "all rights reserved": "版权保留", "omitted": "从略",
+    "permutation equivariant": "置换等变", "symmetric": "对称", "project then split": "先投影再切", "slice X then project": "先切 X 再投影",
+    "project X (all d dims) then slice": "用全部 d 维投影 X，再切", "upper triangular": "上三角", "strictly upper triangular": "严格上三角",
+    "shared-KV MQA (1 KV head, K=V, dim 512) + CSA/HCA": "共用的 MQA（1 个 KV 头，K = V，512 维）+ CSA / HCA", "F≈0 at init": "初始化时 F ≈ 0",
+    "Var(F)~Var(x) unless scaled init": "F 与 x 的方差同量级，除非专门缩小初始化", "end of layer": "每层结束时", "Post-LN only": "只对 Post-LN 成立",
+    "antecedent=RMSNorm": "“它”指 RMSNorm", "no renormalisation stated": "没有提重新归一化", "keep top-k, renormalise": "留下前 k 个，再归一化",
+    "ambiguous": "没有说清", "batch_size": "batch_size 倍", "Xavier/Kaiming": "Xavier / Kaiming",
+}
+
+
 class Shown:
     """A value that formats itself element by element: `{computed:.3f}` works for numbers and for nested lists."""
 
@@ -29,7 +41,7 @@ def show(value, spec=""):
         return "；".join("：".join((key, show(item, spec))) for key, item in value.items())
     if isinstance(value, int | float):
         return format(value, spec) if spec else _number(value)
-    return "—" if value is None or value is UNSET else str(value)
+    return "—" if value is None or value is UNSET else _WORDS.get(value, str(value))
 
 
 def _number(value):

@@ -41,12 +41,6 @@ def extremes(values):
 
 
 @computation
-def sums(rows):
-    """The sum of every row."""
-    return [round(math.fsum(row), 12) for row in rows]
-
-
-@computation
 def shape_of(rows):
     return list(np.shape(rows))
 

@@ -130,11 +130,6 @@ def queen():
 
 
 @computation
-def lookup_parameters(vocabulary, d):
-    return vocabulary * d
-
-
-@computation
 def score_matrix_megabytes(n, d, bytes_per_value, weights_printed):
     """MiB of one n × n score matrix at this width, by making it; and of a d × d matrix, which the other rows print."""
     q = np.zeros((n, 1), np.float32)
