@@ -34,7 +34,7 @@ from pathlib import Path
 
 import numpy as np
 
-from grading.plain import Callback, NotPlain, code, copied, difference, kind_of
+from grading.plain import Callback, NotPlain, code, copied, difference, kind_of, same
 
 __all__ = ["Callback", "CheckFailure", "RemoteFunction", "Outcome", "check", "checks_of", "course_seed", "run", "small",
            "verify"]
@@ -286,12 +286,6 @@ class Outcome:
             raise CheckFailure(_report(self, found, expected, mutant), mutant, unwritten) from None
 
 
-def _error(error):
-    if isinstance(error, NotImplementedError):
-        return "这个函数还没有写（NotImplementedError）"
-    return f"运行时抛出 {type(error).__name__}：{str(error)[:300]}"
-
-
 def explanation(student, aspect="result"):
     """The known wrong solution behind a failure: it shows what the student's function showed in every call of this
     check so far; among several, the one that agrees in most calls of all checks of the function.
@@ -335,17 +329,14 @@ def _agree(mutant, call, aspect):
     if seen.error is not None or known.error is not None:
         return (type(seen.error).__name__, str(seen.error)) == (type(known.error).__name__, str(known.error))
     if aspect == "after":
-        return difference(list(known.after), list(seen.after), 1e-11, 1e-12) is None
-    if seen.alien or known.alien:
-        return seen.alien == known.alien
-    return _dtypes(seen.result) == _dtypes(known.result) and difference(known.result, seen.result, 1e-11, 1e-12) is None
+        return same(list(known.after), list(seen.after))
+    return seen.alien == known.alien and same(known.result, seen.result)
 
 
-def _dtypes(value):
-    """Exact kinds throughout: a mutant that differs only in dtype must not be taken for another."""
-    if isinstance(value, (list, tuple)):
-        return [_dtypes(item) for item in value]
-    return str(getattr(value, "dtype", type(value).__name__))
+def _error(error):
+    if isinstance(error, NotImplementedError):
+        return "这个函数还没有写（NotImplementedError）"
+    return f"运行时抛出 {type(error).__name__}：{str(error)[:300]}"
 
 
 def _report(outcome, found, expected, mutant):

@@ -49,6 +49,28 @@ def copied(value):
     raise NotPlain(f"{kind.__module__}.{kind.__qualname__}".removeprefix("builtins."))
 
 
+def same(a, b):
+    """Whether two plain values agree in structure, types and, up to rounding of the last digits, in every number."""
+    if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
+        if a.shape != b.shape or a.dtype != b.dtype:
+            return False
+        if a.dtype.kind not in "fc":
+            return bool((a == b).all())
+        with np.errstate(invalid="ignore", over="ignore"):
+            return bool(((a == b) | (np.abs(a - b) <= 1e-12 + 1e-11 * np.abs(a)) | ((a != a) & (b != b))).all())
+    if type(a) is not type(b) and not (isinstance(a, (list, tuple)) and isinstance(b, (list, tuple))):
+        return False
+    if isinstance(a, (list, tuple)):
+        return len(a) == len(b) and all(map(same, a, b))
+    if isinstance(a, dict):
+        return a.keys() == b.keys() and all(same(value, b[key]) for key, value in a.items())
+    if isinstance(a, (float, complex, np.number)):
+        return same(np.asarray(a), np.asarray(b))
+    if isinstance(a, np.random.Generator):
+        return a.bit_generator.state == b.bit_generator.state
+    return a is b or a == b
+
+
 def difference(expected, got, rtol, atol):
     """None if `got` equals `expected`; otherwise one Chinese sentence that says where they part."""
     if isinstance(expected, np.ndarray):
