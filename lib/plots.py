@@ -330,8 +330,10 @@ def matrices(terms, *, title="", unit=0.32, ax=None):
     return ax
 
 
-def points(groups, *, title="", x_label="", y_label="", hull=(), equal=False, ax=None):
+def points(groups, *, texts=None, title="", x_label="", y_label="", hull=(), equal=False, ax=None):
     """平面上的点：`groups` 是「名字 -> 一个点或一组点」，`hull` 列出用浅色多边形连起来的名字，`equal` 让两轴等比例
+
+    `texts` 是「名字 -> 这一组每个点旁边的小字」。
 
     形状：groups 每项 [2] 或 [k, 2] -> 坐标轴
     错误：某一组不是 [2] 或 [k, 2] 时 ValueError。
@@ -349,6 +351,8 @@ def points(groups, *, title="", x_label="", y_label="", hull=(), equal=False, ax
         ax.plot(*values.T, markersize=4 if many else 8, label=name if many else None, **style)
         if not many:
             ax.annotate(name, values[0], xytext=(7, 5), textcoords="offset points", color=style["color"], fontsize=10)
+        for text, place in zip((texts or {}).get(name, ()), values):
+            ax.annotate(text, place, xytext=(4, 3), textcoords="offset points", color=style["color"], fontsize=8.5)
     if any(len(values) > 1 for values in groups.values()):
         ax.legend(frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0), handletextpad=0.2)
     ax.margins(0.15)
@@ -357,6 +361,30 @@ def points(groups, *, title="", x_label="", y_label="", hull=(), equal=False, ax
     ax.set(title=title, xlabel=x_label, ylabel=y_label)
     ax.grid(linewidth=0.6)
     ax.set_axisbelow(True)
+    return ax
+
+
+def pieces(rows, *, title="", ax=None):
+    """一行一种切法：`rows` 是「名字 -> 片段（文字）」，相邻片段填色交替，片段开头的空格画成 ␣
+
+    形状：rows 每项是一串文字 -> 坐标轴
+    """
+    ax = ax or plt.subplots(figsize=(6.2, 0.5 * len(rows) + 0.5))[1]
+    farthest = 0.0
+    for line, parts in enumerate(rows.values()):
+        x = 0.0
+        for index, text in enumerate(parts):
+            text = text.replace(" ", "␣")
+            w = 0.62 * _width(text) + 0.7
+            ax.add_patch(Rectangle((x, -line - 0.36), w, 0.72, facecolor=FILLS[("blue", "orange")[index % 2]], edgecolor=MUTED, linewidth=0.8))
+            ax.text(x + w / 2, -line, text, ha="center", va="center", fontsize=10)
+            x += w + 0.12
+        farthest = max(farthest, x)
+    ax.set(xlim=(-0.1, farthest), ylim=(-len(rows) + 0.4, 0.5), title=title)
+    ax.set_xticks([])
+    ax.set_yticks(-np.arange(len(rows)), [f"{name}（{len(parts)}）" for name, parts in rows.items()])
+    ax.tick_params(length=0)
+    ax.spines[:].set_visible(False)
     return ax
 
 
