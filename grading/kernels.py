@@ -51,7 +51,7 @@ class StudentKernel:
     def __init__(self, limits=None, sandbox=True, folder=None):
         """Start it (`ready` must follow). Without a sandbox it runs in `folder` with all powers of the user."""
         self.limits, self.sandboxed = limits or Limits(), sandbox
-        self.lost, self.spent, self.notes = "", 0.0, set()
+        self.lost, self.spent, self.notes, self._looked = "", 0.0, set(), time.monotonic()
         self._sockets, self._callbacks, self._nested = {}, None, 0
         self._folder = None if folder else tempfile.mkdtemp(prefix="home-check-") if not sandbox else None
         self._manager = KernelManager()
@@ -141,10 +141,13 @@ class StudentKernel:
     # -- the process -------------------------------------------------------------------------------------------------
 
     def _look_at_process(self):
-        if not self.lost and not self._manager.is_alive():
+        if not self.lost and self._manager.provisioner.process.poll() is not None:
             self._lose("内核在这里退出了（os._exit、内存超限、崩溃等）", "kernel-died")
         if self.lost:
             raise KernelLost(self.lost)
+        if time.monotonic() - self._looked < 2 * TICK:
+            return
+        self._looked = time.monotonic()
         if self.sandboxed and self._resident_memory() > self.limits.total_memory_mb << 20:
             self._lose(f"占用的内存超过 {self.limits.total_memory_mb} MB", "memory")
             raise KernelLost(self.lost)
@@ -217,7 +220,7 @@ class StudentKernel:
                     break  # the reply is here; the rest of the output was lost on the way
                 self._interrupt()
                 interrupted, deadline = True, now + GRACE
-            for channel, message in self._receive(min(TICK, deadline - now)):
+            for channel, message in self._receive(min(TICK, deadline - time.monotonic())):
                 if message["parent_header"].get("msg_id") != number:
                     continue
                 if channel == "iopub":

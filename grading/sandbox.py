@@ -253,6 +253,11 @@ class BwrapProvisioner(KernelProvisionerBase):
     def has_process(self):
         return self.sandbox is not None
 
+    @property
+    def process(self):
+        """What can be polled, as LocalProvisioner has it."""
+        return self.sandbox
+
     async def pre_launch(self, **kwargs):
         require_bwrap()
         self.kernel_spec.interrupt_mode = "message"  # a signal from outside would not reach the kernel

@@ -1,0 +1,188 @@
+"""一次评完一个文件夹或压缩包：并行，能从任何一刻的中断处继续，只重评变了的。
+
+The main process alone reads submissions and writes results; workers turn bytes into results (see `grading.worker`). So no
+worker needs the gradebook, and losing one loses nothing.
+"""
+
+import csv
+import fcntl
+import hashlib
+import io
+import json
+import os
+import sys
+import time
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+import nbformat
+from tqdm import tqdm
+
+from grading import feedback, intake, pool, report, worker
+from grading.assignment import SOLUTIONS, Assignment
+from grading.checks import course_seed
+from grading.gradebook import GradeStore, sqlite_url
+from grading.sandbox import Limits, require_sandbox
+
+OVERHEAD = 120.0  # seconds a worker may take beyond the student's code before it is taken for stuck
+COLUMNS = ["student", "assignment", "score", "max_score", "flags"]
+
+
+class Busy(RuntimeError):
+    """Somebody is grading into this folder already."""
+
+
+@dataclass
+class Summary:
+    """What a run did."""
+
+    graded: list = field(default_factory=list)
+    unchanged: list = field(default_factory=list)
+    rows: list = field(default_factory=list)
+    seconds: float = 0.0
+
+
+def grade(name, submissions, out, *, solutions=SOLUTIONS, workers=None, scheduler=None, db_url=None, limits=None,
+          again=False, progress=True, course_id="default_course"):
+    """Grade all submissions of one assignment. See `python -m grading grade --help`."""
+    began = time.monotonic()
+    require_sandbox()
+    assignment, limits, out = Assignment.load(name, solutions), limits or Limits(), Path(out)
+    out.mkdir(parents=True, exist_ok=True)
+    with _only_one(out), GradeStore(db_url or sqlite_url(out / "gradebook.db"), course_id) as store:
+        store.register(assignment)
+        found = intake.collect(submissions, name)
+        base = _base_fingerprint(assignment, limits)
+        known = {} if again else store.fingerprints(name)
+        todo, summary = {}, Summary()
+        for submission in found:
+            fingerprint = hashlib.sha256(f"{base}{submission.digest}".encode()).hexdigest()
+            if known.get(submission.student) == fingerprint:
+                summary.unchanged.append(submission.student)
+            else:
+                todo[submission.student] = submission, fingerprint
+        pristine = nbformat.writes(assignment.pristine, version=nbformat.NO_CONVERT)
+        tasks = (_task(assignment, pristine, submission, limits) for submission, _ in todo.values())
+        results = _engine(scheduler, workers, len(todo), limits)(tasks)
+        for result in tqdm(results, total=len(todo), desc=name, unit="份", disable=not progress or not todo, file=sys.stderr):
+            submission, fingerprint = todo[result["student"]]
+            _keep_notebook(out, name, result)
+            store.save(assignment, result, fingerprint, submission.submitted)
+            summary.graded.append(result["student"])
+        summary.rows = write_reports(store, out, {name: assignment}, solutions)
+    summary.seconds = time.monotonic() - began
+    return summary
+
+
+@contextmanager
+def _only_one(out):
+    """A second run into the same folder would grade the same work again."""
+    with open(out / ".lock", "a") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise Busy(f"另一个评分正在写 {out}，等它结束再来") from None
+        yield
+
+
+def _base_fingerprint(assignment, limits):
+    """Everything besides the submission that a grade depends on."""
+    digest = hashlib.sha256(f"{assignment.name}{assignment.fingerprint}{course_seed()}{limits}".encode())
+    for path in sorted(Path(__file__).parent.rglob("*.py")):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+def _task(assignment, pristine, submission, limits):
+    return {"assignment": assignment.name, "pristine": pristine, "student": submission.student, "files": submission.files,
+            "notebook": submission.notebook, "notes": submission.notes, "limits": asdict(limits), "seed": course_seed()}
+
+
+def _engine(scheduler, workers, count, limits):
+    """The function that turns tasks into results: a Dask cluster, or processes of this machine."""
+    if scheduler:
+        from grading.cluster import run
+
+        return lambda tasks: run(scheduler, tasks, workers)
+    number = max(1, min(workers or os.cpu_count() or 1, count))
+    seconds = limits.total_seconds + OVERHEAD
+    return lambda tasks: pool.run(worker.grade, tasks, number, seconds, _given_up, ["grading.worker"]) if count else ()
+
+
+def _given_up(task, reason):
+    words = {"died": "评分进程在这份提交上多次中断", "too-long": "评分超过总时限"}
+    return worker.ungraded(task, {"given-up": words[reason]})
+
+
+def _keep_notebook(out, name, result):
+    """The executed notebook, for the teacher and for nbgrader's formgrader."""
+    folder = out / "autograded" / result["student"] / name
+    if result["notebook"]:
+        write_if_changed(folder / f"{name}.ipynb", result["notebook"])
+    elif (folder / f"{name}.ipynb").exists():
+        (folder / f"{name}.ipynb").unlink()
+
+
+def write_if_changed(path, text):
+    """Replace a file as a whole, so that a kill never leaves half of one."""
+    if path.exists() and path.read_text("utf-8") == text:
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    scratch = path.with_name(f".{path.name}.{os.getpid()}")
+    scratch.write_text(text, encoding="utf-8")
+    os.replace(scratch, path)
+
+
+# -- what comes out --------------------------------------------------------------------------------------------------
+
+
+def write_reports(store, out, assignments, solutions=SOLUTIONS):
+    """grades.csv, a page for each student, and the teacher's report, from what the gradebook holds now."""
+    rows = store.results()
+    for row in rows:
+        row["flags"] = flags(row)
+    for name in {row["assignment"] for row in rows} - set(assignments):
+        assignments[name] = Assignment.load(name, solutions)
+    write_if_changed(out / "grades.csv", as_csv(rows))
+    pages = {}
+    for row in rows:
+        pages.setdefault(row["student"], []).append(_sheet(assignments[row["assignment"]], row))
+    for student, sheets in pages.items():
+        write_if_changed(out / "feedback" / f"{student}.html", feedback.page(student, sheets))
+    write_if_changed(out / "report.html", report.page(rows))
+    return rows
+
+
+def flags(row):
+    """Short codes of all that a teacher may want to know."""
+    codes = set(row["result"]["notes"])
+    if row["result"]["suspicions"]:
+        codes.add("suspicious")
+    if row["pending"]:
+        codes.add("needs-manual-grade")
+    return sorted(codes)
+
+
+def as_csv(rows):
+    text = io.StringIO()
+    table = csv.writer(text, lineterminator="\n")
+    table.writerow(COLUMNS)
+    for row in rows:
+        student = f"'{row['student']}" if row["student"][0] in "=+-@" else row["student"]  # never a formula
+        table.writerow([student, row["assignment"], feedback.number(row["score"]), feedback.number(row["max_score"]),
+                        ";".join(row["flags"])])
+    return text.getvalue()
+
+
+def _sheet(assignment, row):
+    result = row["result"]
+    messages = {test["grade_id"]: test["message"] for test in result["tests"]}
+    return feedback.sheet(assignment.pristine, assignment.name, result["answers"], messages, row["cells"], row["comments"],
+                          result["notes"].values())
+
+
+def as_json(rows):
+    """Everything of a row that another program may want."""
+    return json.dumps([{k: row[k] for k in ("student", "assignment", "score", "max_score", "pending", "flags", "cells")}
+                       for row in rows], ensure_ascii=False, indent=1)
