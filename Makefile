@@ -37,6 +37,9 @@ include chapters/material.mk
 test: $(SETUP) ## 跑全部测试（缺浏览器或 bubblewrap 时会点名跳过了什么、怎么装）
 	$(PY) -m pytest $(TESTS) $(ARGS)
 
+test-all: $(SETUP) ## 再加上耗时的测试：全部攻击、PostgreSQL、Dask、JupyterHub
+	TEST_ALL=1 $(PY) -m pytest $(TESTS) $(ARGS)
+
 lint: $(SETUP) ## 检查 Python 风格与中文排版
 	$(BIN)/ruff check .
 	$(PY) -m pytest -q tests/hygiene
