@@ -17,8 +17,11 @@ from claims.view import Rows, summary
 
 
 def selected(options):
-    rows = [claim(id) for id in options.ids] if options.ids else ledger()
-    return Rows(row for row in rows if row.chapter in (options.chapter or {row.chapter}) and row.verdict in (options.verdict or {row.verdict}))
+    if options.ids:
+        rows = map(claim, options.ids)
+    else:
+        rows = ledger() if not options.chapter else [row for chapter in options.chapter for row in ledger(chapter)]
+    return Rows(row for row in rows if not options.verdict or row.verdict in options.verdict)
 
 
 def main(argv=None):

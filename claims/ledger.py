@@ -1,13 +1,13 @@
 """The ledger: records as data (`records/NN.json`, one file a chapter), evaluated to rows with a verdict."""
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 from claims.judge import VERDICTS, Evidence, judge
 from claims.registry import compute
-from claims.texts import fill
+from claims.texts import fill, show, shown_at
 
 HERE = Path(__file__).resolve().parent
 
@@ -22,12 +22,12 @@ HARMS = {
 _HARM_OF_VERDICT = {"rounding": "digits", "unreproducible": "unchecked", "unverifiable": "unchecked"}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Row:
     """One evaluated record. Unknown attributes are those of the record: `row.quote`, `row.claimed`, `row.line`…"""
 
     record: dict
-    evidence: Evidence = field(repr=False)
+    evidence: Evidence
     verdict: str
 
     def __getattr__(self, name):
@@ -35,6 +35,11 @@ class Row:
             return self.record[name]
         except KeyError:
             raise AttributeError(name) from None
+
+    def __repr__(self):
+        place = f"{self.doc} L{self.line}"
+        text = f"[{self.label}] {self.id}  {place}  原文 {show(self.claimed)} → 重算 {shown_at(self)}"
+        return "\n    ".join([text, *filter(None, (self.correct, self.note))])
 
     @property
     def computed(self):
@@ -83,7 +88,7 @@ class Row:
         return {
             "id": self.id, "chapter": self.chapter, "verdict": self.verdict, "claimed": self.claimed, "computed": json_value(self.computed),
             "correct": self.correct, "note": self.note, "reason": self.reason, "harm": self.harm, **given,
-            "compute": self.record.get("compute"), "source": [text for text, _ in self.sources],
+            "compute": self.record.get("compute"), "args": self.record.get("args"), "source": [text for text, _ in self.sources],
             "contradicts": self.record.get("contradicts", []),
         }
 
@@ -111,22 +116,21 @@ def load():
 
 
 @cache
-def ledger():
-    """Every row, evaluated once a process."""
-    return tuple(evaluate(record) for record in load())
+def _records():
+    return {record["id"]: record for record in load()}
 
 
 @cache
-def _by_id():
-    return {row.id: row for row in ledger()}
-
-
 def claim(id):
     """The row with this id, for a chapter that needs one number: `claim("b-out0").computed`."""
-    try:
-        return _by_id()[id]
-    except KeyError:
-        raise KeyError(f"核验账本里没有 {id!r}") from None
+    if id not in _records():
+        raise KeyError(f"核验账本里没有 {id!r}")
+    return evaluate(_records()[id])
+
+
+def ledger(chapter=None):
+    """Every row, or those of one chapter; each is evaluated once a process, when first asked for."""
+    return tuple(claim(id) for id, record in _records().items() if chapter in (None, record["chapter"]))
 
 
 @cache

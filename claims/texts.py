@@ -1,5 +1,6 @@
 """Numbers and texts of the ledger as a reader sees them."""
 
+import math
 import re
 
 from claims.judge import UNSET
@@ -32,7 +33,7 @@ class Shown:
 
 
 def show(value, spec=""):
-    """A value as text; `spec` is a format for the numbers in it, otherwise four significant digits and grouped integers."""
+    """A value as text; `spec` is a format for the numbers in it, otherwise six significant digits and grouped integers."""
     if isinstance(value, bool):
         return "是" if value else "否"
     if isinstance(value, list | tuple):
@@ -51,7 +52,7 @@ def _number(value):
         return f"{int(value):,}" if abs(value) >= 10_000 else f"{int(value)}"
     if abs(value) >= 10_000:
         return f"{value:,.2f}"
-    return f"{value:.4g}" if abs(value) >= 1e-4 else f"{value:.1e}"
+    return f"{value:.6g}" if abs(value) >= 1e-4 else f"{value:.1e}"
 
 
 def fill(text, record, evidence):
@@ -64,21 +65,15 @@ def fill(text, record, evidence):
 def shown_at(row):
     """The recomputed value with two digits more than the document prints, so that a reader sees which way it rounds."""
     value = row.evidence.verdict_value if row.computed is None else row.computed
-    if row.tol and row.tol < 1 and _has_fraction(value):
-        digits = min(6, max(0, round(-_log10(2 * row.tol))) + 2)
-        return show(value, f".{digits}f") if digits else show(value)
-    return show(value)
+    tol = min(row.tol) if isinstance(row.tol, list) else row.tol
+    digits = 2 - math.floor(math.log10(2 * tol)) if tol else 0
+    return show(value, f".{digits}f") if 2 < digits <= 6 and _has_fraction(value) else show(value)
 
 
 def _has_fraction(value):
     if isinstance(value, list):
         return any(map(_has_fraction, value))
     return isinstance(value, float) and value != int(value)
-
-
-def _log10(x):
-    import math
-    return math.log10(x)
 
 
 def readable(quote):

@@ -73,7 +73,7 @@ class Rows(tuple):
         return rows
 
     def __repr__(self):
-        return "\n".join(map(_plain, self)) or "（没有记录）"
+        return "\n".join(map(repr, self)) or "（没有记录）"
 
     def _repr_html_(self):
         caption = f'<caption>{self.caption}：{len(self)} 条</caption>'
@@ -98,8 +98,7 @@ class Page(str):
 
 def rows(chapter=None, *, verdict=None, harm=None, doc=None):
     """Rows of the ledger, of one chapter ("04") or by verdict, harm or document. The last expression of a cell shows them."""
-    found = [row for row in ledger() if chapter in (None, row.chapter) and verdict in (None, row.verdict)
-             and doc in (None, row.doc) and harm in (None, row.harm)]
+    found = [row for row in ledger(chapter) if verdict in (None, row.verdict) and doc in (None, row.doc) and harm in (None, row.harm)]
     if chapter is not None and not found:
         raise ValueError(f"核验账本里没有第 {chapter} 章的记录；章号写成两位，如 \"04\"")
     return Rows(found)
@@ -151,11 +150,6 @@ def _place(row):
     return f"{row.doc} L{row.line}"
 
 
-def _plain(row):
-    text = f"[{row.label}] {row.id}  {_place(row)}  原文 {show(row.claimed)} → 重算 {shown_at(row)}"
-    return text + "".join(f"\n    {part}" for part in (row.correct, row.note) if part)
-
-
 def _badge(verdict):
     return f'<span class="v v-{verdict}">{VERDICTS[verdict][0]}</span>'
 
@@ -169,6 +163,9 @@ def _html_row(row):
 def _remarks(row):
     parts = [html.escape(part) for part in (row.correct, row.note) if part]
     small = []
+    if "compute" in row.record:
+        given = ", ".join(f"{name}={value!r}" for name, value in row.record.get("args", {}).items())
+        small.append(f"重算：{row.compute}({given})")
     if row.record.get("against"):
         small.append(f"对照：{row.against}")
     if row.record.get("missing"):

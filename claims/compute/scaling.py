@@ -49,7 +49,7 @@ def uniform_dot_variance(d):
 def _spread(d, factor=1.0, entry_scale=1.0, n=16, seed=0):
     """Mean largest weight of random queries over n random keys."""
     rng = np.random.default_rng(seed)
-    q, k = rng.normal(scale=entry_scale, size=(2, 400, n, d))
+    q, k = rng.normal(scale=entry_scale, size=(2, 100, n, d))
     _, p = scaled_dot_product_attention(q[:, :1], k, k, scale=factor)
     return float(p.max(-1).mean())
 
