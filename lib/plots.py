@@ -16,7 +16,7 @@ from matplotlib import font_manager
 from matplotlib.colors import LinearSegmentedColormap, TwoSlopeNorm
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch, Rectangle
 
-__all__ = ["heatmap", "heatmaps", "bars", "lines", "diagram", "matrices", "vectors", "scatter", "pieces", "PALETTE", "INK", "MUTED"]
+__all__ = ["heatmap", "heatmaps", "bars", "lines", "diagram", "matrices", "points", "pieces", "PALETTE", "INK", "MUTED"]
 
 FONT = Path(__file__).parent / "fonts" / "NotoSansSC-Regular-subset.otf"
 INK, MUTED, FAINT = "#1f2328", "#59636e", "#d1d9e0"
