@@ -7,6 +7,7 @@ outputs that `lib` has outdated could stay. When nothing at all has changed sinc
 import hashlib
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -80,6 +81,12 @@ def run_locked(source, output, jobs, force, builder, report):
     return site
 
 
+def named_cells(warnings):
+    """MyST-NB numbers lines of notebooks as cell × 10000 + line; say that."""
+    place = re.compile(r"(\.ipynb):(\d+)(\d{4}):")
+    return place.sub(lambda m: f"{m[1]} 第 {int(m[2])} 单元第 {int(m[3])} 行（从 0 数起）:", warnings)
+
+
 def build_pages(source, output, site, documents, builder):
     """Run Jupyter Book with every warning an error, beside the old site, and swap when it succeeds."""
     work = output / "work"
@@ -95,7 +102,8 @@ def build_pages(source, output, site, documents, builder):
     command = [sys.executable, "-m", "book.jupyter_book", "build", str(source), "--path-output", str(work)]
     command += ["--builder", builder, "-W", "-n", "--keep-going", "-q"]
     # Warnings come on stderr; on stdout Jupyter Book would only name the folder that is moved below.
-    done = subprocess.run(command, env=environment, cwd=source, stdout=subprocess.DEVNULL)
+    done = subprocess.run(command, env=environment, cwd=source, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    sys.stderr.write(named_cells(done.stderr))
     built = work / "_build" / builder
     if done.returncode or not (built / "index.html").exists():
         raise BuildError("书没有建成：上面每一条 WARNING 都要消除（警告即错误）。")

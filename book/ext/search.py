@@ -6,6 +6,7 @@ neighbouring characters are found, each hit names its section, and excerpts need
 file://). `static/search.js` does the looking; this module writes what it looks through: `_static/search-data.js`.
 """
 
+import html
 import json
 import re
 from pathlib import Path
@@ -13,40 +14,60 @@ from pathlib import Path
 from docutils import nodes
 from sphinx import addnodes
 
-from . import glossary
+from . import glossary, maths
 
-# What nobody searches for: pictures' addresses, index entries, and outputs of more than a few lines.
-LONG_OUTPUT = 1200
+LONG_OUTPUT = 1200  # characters of an output that are looked through: nobody searches for the 50th row of a table
+TAGS = re.compile(r"<(style|script)\b.*?</\1>|<[^>]*>", re.S)
+# KaTeX gives each formula twice, for the eye and for the ear; the second reads "−∞", the source says "-\\infty".
+SPOKEN = re.compile(r"<math\b.*?>(.*?)<annotation.*?</math>", re.S)
 
 
-def own_text(section):
-    """The text of a section without its subsections, titles and pictures."""
+def text_of(app, node):
+    """What a reader sees of a node, as plain text."""
+    if isinstance(node, nodes.Text):
+        return node.astext()
+    if isinstance(node, (nodes.comment, addnodes.index)):
+        return ""
+    if isinstance(node, nodes.raw):
+        return html.unescape(TAGS.sub(" ", node.astext())) if node["format"] == "html" else ""
+    if isinstance(node, nodes.image):
+        return " " + node.get("alt", "") + " "
+    if isinstance(node, (nodes.math, nodes.math_block)):
+        markup = maths.set_formula(app, node.astext().strip(), isinstance(node, nodes.math_block), node)
+        return html.unescape(TAGS.sub("", "".join(SPOKEN.findall(markup))))
+    inside = "".join(text_of(app, child) for child in node.children)
+    return inside if isinstance(node, nodes.Inline) else f" {inside} "
+
+
+def own_text(app, section):
+    """The text of a section without its title and its subsections."""
     parts = []
     for child in section.children:
-        if isinstance(child, (nodes.section, nodes.title, nodes.comment, addnodes.index)):
+        if isinstance(child, (nodes.section, nodes.title)):
             continue
-        # Raw HTML is a folded answer's heading, or markup around it.
-        text = re.sub(r"<[^>]*>", " ", child.astext()) if isinstance(child, nodes.raw) else child.astext()
-        if isinstance(child, nodes.Element) and "cell_output" in child.get("classes", ()):
-            text = text[:LONG_OUTPUT]
-        parts.append(text)
+        if isinstance(child, nodes.Element) and "cell" in child.get("classes", ()):
+            for part in child.children:
+                text = text_of(app, part)
+                parts.append(text[:LONG_OUTPUT] if "cell_output" in part.get("classes", ()) else text)
+        else:
+            parts.append(text_of(app, child))
     return " ".join(" ".join(parts).split())
 
 
-def sections_of(doctree):
+def sections_of(app, doctree):
     """[anchor, title, text] for every section; the first is the page itself (empty anchor)."""
     found = []
     for number, section in enumerate(doctree.findall(nodes.section)):
         title = section.next_node(nodes.title)
         anchor = "" if number == 0 else section["ids"][0]
-        found.append([anchor, title.astext() if title else "", own_text(section)])
+        found.append([anchor, " ".join(text_of(app, title).split()) if title else "", own_text(app, section)])
     return found
 
 
 def collect(app, doctree, docname):
     if app.builder.format == "html":
         app.env.book_search = getattr(app.env, "book_search", {})
-        app.env.book_search[docname] = sections_of(doctree)
+        app.env.book_search[docname] = sections_of(app, doctree)
 
 
 def terms(app):
