@@ -12,6 +12,6 @@
 """
 
 from claims.ledger import Row, claim, evaluate, ledger, load
-from claims.view import Rows, contradictions, legend, rows, summary
+from claims.view import Rows, contradictions, harms, legend, rows, summary
 
-__all__ = ["Row", "Rows", "claim", "contradictions", "evaluate", "ledger", "legend", "load", "rows", "summary"]
+__all__ = ["Row", "Rows", "claim", "contradictions", "evaluate", "harms", "ledger", "legend", "load", "rows", "summary"]

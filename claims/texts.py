@@ -5,9 +5,12 @@ import re
 
 from claims.judge import UNSET
 
-_LATEX = [(r"\\\(|\\\)", ""), (r"\\operatorname\{(\w+)\}|\\mathrm\{(\w+)\}|\\text\{(\w+)\}", r"\1\2\3"), (r"\\in\b", "∈"), (r"\\mathbb R", "ℝ"),
-          (r"\\times", "×"), (r"\\top", "⊤"), (r"\\alpha", "α"), (r"\\approx", "≈"), (r"\\infty", "∞"), (r"\\sigma", "σ"), (r"\\sqrt\{(\w+)\}", r"√\1"),
-          (r"\\ ", " "), (r"\\mapsto", "↦"), (r"[{}]", "")]
+# What the quotations hold of LaTeX, and how it reads in plain text.
+_LATEX = [
+    (r"\\\(|\\\)", ""), (r"\\(?:operatorname|mathrm|text)\{(\w+)\}", r"\1"), (r"_\{(\w+)\}", r"_\1"), (r"\\sqrt\{(\w+)\}", r"√\1"),
+    (r"\^\{\(([^{}]*)\)\}", r"^(\1)"), (r"\^\{(-\\infty)\}", r"^\1"), (r"\^\{([^{}]*)\}", r"^(\1)"), (r"\s*\\times\s*", "×"), (r"\\in\b", "∈"),
+    (r"\\mathbb R", "ℝ"), (r"\\top", "⊤"), (r"\\alpha", "α"), (r"\\approx", "≈"), (r"\\infty", "∞"), (r"\\ ", " "),
+]
 
 
 # Short words that records use as values, as a reader sees them.

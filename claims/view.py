@@ -13,7 +13,7 @@ _HUES = {"holds": "34,160,90", "rounding": "60,130,220", "wrong": "220,50,50", "
 
 # Colours are translucent and text inherits, so one style serves light and dark pages and JupyterLab.
 _STYLE = """
-.ledger{overflow-x:auto;font-size:.9em;line-height:1.5}
+.ledger{position:relative;overflow-x:auto;font-size:.9em;line-height:1.5}
 .ledger table{border-collapse:collapse;width:100%;margin:.5em 0}
 .ledger table td{font-variant-numeric:tabular-nums}
 .ledger table th,.ledger table td{text-align:left;vertical-align:top;padding:.5em .6em;border-bottom:1px solid rgba(128,128,128,.35);overflow-wrap:anywhere}
@@ -21,18 +21,23 @@ _STYLE = """
 .ledger q{quotes:"「" "」"}
 .ledger small{opacity:.85}
 .ledger .v{display:inline-block;white-space:nowrap;font-weight:600;padding:0 .6em;border:1px solid currentColor;border-radius:1em}
-.ledger caption{position:absolute;clip-path:inset(50%);height:1px;overflow:hidden}
+.ledger caption{position:absolute;clip-path:inset(50%);width:1px;height:1px;overflow:hidden}
 .ledger form{display:flex;flex-wrap:wrap;gap:.6em 1em;margin:.6em 0}
 .ledger select,.ledger input{font:inherit;color:inherit;background:transparent;border:1px solid rgba(128,128,128,.7);border-radius:.3em;padding:.2em .4em}
 .ledger option{color:#111;background:#fff}
 .ledger [hidden]{display:none!important}
 html[data-theme=dark] .bd-content div.cell_output .text_html:has(.ledger){background:transparent!important;color:inherit!important;padding:0}
+.ledger .records td:nth-child(2){min-width:11em}
+.ledger .records td:nth-child(3),.ledger .records td:nth-child(4){min-width:7em}
+.ledger .records td:last-child{min-width:16em}
+.ledger table:not(.records) td:first-child{white-space:nowrap}
+.ledger .records td{white-space:pre-line}
 @media(max-width:44rem){
-.ledger thead{position:absolute;clip-path:inset(50%);height:1px;overflow:hidden}
-.ledger table,.ledger tbody,.ledger tr,.ledger td{display:block;width:auto}
-.ledger tr{border-bottom:2px solid rgba(128,128,128,.5);padding:.5em 0}
-.ledger table td{border:0;padding:.2em 0}
-.ledger td[data-label]::before{content:attr(data-label) "：";font-weight:600}
+.ledger .records thead{position:absolute;clip-path:inset(50%);width:1px;height:1px;overflow:hidden}
+.ledger .records,.ledger .records tbody,.ledger .records tr,.ledger .records td{display:block;width:auto}
+.ledger .records tr{border-bottom:2px solid rgba(128,128,128,.5);padding:.5em 0}
+.ledger table.records td{border:0;padding:.2em 0;min-width:0}
+.ledger .records td[data-label]::before{content:attr(data-label) "：";font-weight:600}
 }
 """
 _STYLE += "".join(f".ledger .v-{verdict}{{background:rgba({hue},.18)}}\n" for verdict, hue in _HUES.items())
@@ -116,6 +121,13 @@ def summary(found=None):
     return Page(text, _box(_table(head, lines), "各章的判定数"))
 
 
+def harms():
+    """How many claims do which harm, worst first."""
+    counts = Counter(row.harm for row in ledger())
+    lines = [[words, counts[harm]] for harm, words in HARMS.items()]
+    return Page("\n".join(f"{words}\t{n}" for words, n in lines), _box(_table(["害处", "论断数"], lines), "按害处的论断数"))
+
+
 def legend():
     """The seven verdicts and the rule behind each."""
     text = "\n".join(map("：".join, VERDICTS.values()))
@@ -131,7 +143,7 @@ def contradictions(between_documents=None):
     sides.sort(key=lambda side: (side[0].doc, side[0].line, side[1].line))
     lines = [[_side(a), _side(b), _who_is_right(a, b)] for a, b in sides]
     text = "\n".join(f"{_place(a)} {a.quote} ⟂ {_place(b)} {b.quote} → {_who_is_right(a, b)}" for a, b in sides)
-    return Page(text, _box(_table(["一处", "另一处", "以谁为准"], lines, raw=2), "两处说法的矛盾"))
+    return Page(text, _box(_table(["一处", "另一处", "以谁为准"], lines, raw=2, stacks=True), "两处说法的矛盾"))
 
 
 def _who_is_right(a, b):
@@ -156,7 +168,8 @@ def _badge(verdict):
 
 def _html_row(row):
     origin = f"<q>{html.escape(readable(row.quote))}</q><br><small>{_place(row)} · {html.escape(row.section)} · <code>{row.id}</code></small>"
-    cells = [_badge(row.verdict), origin, html.escape(show(row.claimed)), html.escape(shown_at(row)), _remarks(row)]
+    values = [html.escape(text.replace("], [", "],\n[")) for text in (show(row.claimed), shown_at(row))]  # a matrix row by row
+    cells = [_badge(row.verdict), origin, *values, _remarks(row)]
     return _tr(_COLUMNS, cells, f'id="claim-{row.id}" data-verdict="{row.verdict}" data-chapter="{row.chapter}" data-doc="{row.doc}"')
 
 
@@ -189,16 +202,17 @@ def _controls(found):
             + '<label>文字 <input type="search" name="text"></label><output aria-live="polite"></output></form>')
 
 
-def _table(head, lines, raw=0):
-    """A table; the first `raw` columns are HTML already."""
+def _table(head, lines, raw=0, stacks=False):
+    """A table; the first `raw` columns are HTML already. One with long texts stacks its cells on a phone, one of numbers scrolls."""
     cells = [[value if i < raw else html.escape(str(value)) for i, value in enumerate(line)] for line in lines]
-    return _frame(head, "".join(_tr(head, line) for line in cells))
+    return _frame(head, "".join(_tr(head, line) for line in cells), stacks=stacks)
 
 
-def _frame(head, body, caption=""):
+def _frame(head, body, caption="", stacks=True):
     # The roles are spelled out: on a phone the style turns rows into blocks, and browsers then forget that it is a table.
     top = "".join(f'<th role="columnheader" scope="col">{html.escape(name)}</th>' for name in head)
-    return f'<table role="table">{caption}<thead role="rowgroup"><tr role="row">{top}</tr></thead><tbody role="rowgroup">{body}</tbody></table>'
+    kind = ' class="records"' if stacks else ""
+    return f'<table role="table"{kind}>{caption}<thead role="rowgroup"><tr role="row">{top}</tr></thead><tbody role="rowgroup">{body}</tbody></table>'
 
 
 def _tr(head, cells, attributes=""):
@@ -210,4 +224,4 @@ def _box(content, label):
     return f'<div class="ledger" role="region" aria-label="{html.escape(label)}" tabindex="0"><style>{_STYLE}</style>{content}</div>'
 
 
-__all__ = ["HARMS", "Page", "Rows", "contradictions", "legend", "rows", "summary"]
+__all__ = ["Page", "Rows", "contradictions", "harms", "legend", "rows", "summary"]
