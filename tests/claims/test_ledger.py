@@ -14,6 +14,7 @@ import claims
 from claims.judge import VERDICTS
 from claims.ledger import HARMS, sources
 from claims.registry import computations
+from tests.hygiene.shingles import copied_runs
 
 RECORDS = claims.load()
 COMPUTED = [record for record in RECORDS if record["basis"] == "computed"]
@@ -127,6 +128,13 @@ def test_texts_are_filled():
     """Every placeholder got its number, every sentence ends."""
     faults = [f"{row.id}：{text}" for row in claims.ledger() for text in filter(None, (row.correct, row.note, row.reason))
               if re.search(r"[{}]|UNSET|nan", text) or not re.search(r"[。？！）]$", text)]
+    assert not faults, "\n".join(faults)
+
+
+def test_texts_are_our_own():
+    """Quotations stand in the field for quotations; what the ledger says about them is not the documents' wording."""
+    faults = [f"{row.id}：{runs}" for row in claims.ledger() for text in filter(None, (row.correct, row.note, row.reason))
+              if (runs := copied_runs(re.sub(r"「[^」]*」|“[^”]*”", "。", text)))]
     assert not faults, "\n".join(faults)
 
 
