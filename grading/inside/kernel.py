@@ -18,7 +18,8 @@ import wire
 from ipykernel.compiler import get_tmp_directory
 from ipykernel.ipkernel import IPythonKernel
 from ipykernel.kernelapp import IPKernelApp
-from traitlets import Dict
+from ipykernel.zmqshell import ZMQInteractiveShell
+from traitlets import Dict, Type
 
 ITEMS = 100_000  # of a generator or iterator that a test reads
 LINES = 8  # of a traceback
@@ -27,8 +28,17 @@ SETTINGS = ["--HistoryManager.enabled=False", "--InteractiveShell.xmode=Minimal"
             "--IPKernelApp.capture_fd_output=False", "--log-level=CRITICAL"]
 
 
+class StudentShell(ZMQInteractiveShell):
+    """IPython's shell, in which a forgotten quit() doesn't end the notebook."""
+
+    def ask_exit(self):
+        pass
+
+
 class StudentKernel(IPythonKernel):
     """IPythonKernel with `grading_request`."""
+
+    shell_class = Type(StudentShell)
 
     def __init__(self, **kwargs):
         super().__init__(**kwargs)
