@@ -148,17 +148,17 @@ class StudentKernel:
         if time.monotonic() - self._looked < 2 * TICK:
             return
         self._looked = time.monotonic()
-        if self.sandboxed and self._resident_memory() > self.limits.total_memory_mb << 20:
+        if self.sandboxed and self._memory_in_use() > self.limits.total_memory_mb << 20:
             self._lose(f"占用的内存超过 {self.limits.total_memory_mb} MB", "memory")
             raise KernelLost(self.lost)
 
-    def _resident_memory(self):
+    def _memory_in_use(self):
+        """Bytes that all processes of the sandbox hold together; pages that forks share count once."""
         sandbox, total = self._manager.provisioner.sandbox, 0
         with contextlib.suppress(psutil.Error, AttributeError):
             own = psutil.Process(sandbox.kernel_pid)
             for process in [own, *own.children(recursive=True), *psutil.Process(sandbox.pid).children(recursive=True)]:
-                with contextlib.suppress(psutil.Error):
-                    total += process.memory_info().rss
+                total += _proportional_size(process.pid)
         return total
 
     def _lose(self, reason, note):
@@ -347,6 +347,14 @@ class _Outputs:
 
 def _error(name, text):
     return nbformat.v4.new_output("error", ename=name, evalue=text, traceback=[f"{name}: {text}"])
+
+
+def _proportional_size(pid):
+    with contextlib.suppress(OSError, ValueError), open(f"/proc/{pid}/smaps_rollup", encoding="ascii") as file:
+        for line in file:
+            if line.startswith("Pss:"):
+                return int(line.split()[1]) << 10
+    return 0
 
 
 def _home_spec():

@@ -88,12 +88,19 @@ def _namespaces():
     return argv
 
 
+def _package_folders():
+    """Where the packages lie that a notebook may use; usually one folder."""
+    specs = [importlib.util.find_spec(name) for name in ("ipykernel", "zmq", "IPython", "numpy", "matplotlib")]
+    folders = dict.fromkeys(str(Path(spec.origin).resolve().parents[1]) for spec in specs if spec and spec.origin)
+    return [folder for folder in folders if not Path(folder).samefile(ROOT)]
+
+
 def _python_paths():
     """What `import` searches, without what .pth files add (an editable install of the course would come that way)."""
     paths = sysconfig.get_paths()
-    return [p for p in dict.fromkeys([paths["stdlib"], paths["platstdlib"], f"{paths['platstdlib']}/lib-dynload",
-                                      f"{sys.base_prefix}/lib/python{sys.version_info[0]}.{sys.version_info[1]}/lib-dynload",
-                                      paths["purelib"], paths["platlib"]]) if os.path.isdir(p)]
+    standard = [paths["stdlib"], paths["platstdlib"], str(Path(paths["stdlib"]) / "lib-dynload"),
+                f"{sys.base_prefix}/lib/python{sys.version_info[0]}.{sys.version_info[1]}/lib-dynload"]
+    return [path for path in dict.fromkeys([*standard, *_package_folders()]) if os.path.isdir(path)]
 
 
 def _private_folders():
@@ -113,12 +120,13 @@ def bwrap_arguments(size_mb, read_only=()):
             argv += ["--symlink", os.readlink(path), path]
         elif os.path.isdir(path):
             argv += ["--ro-bind", path, path]
+    argv += ["--perms", "0755", "--dir", "/etc"]
     for path in ("/etc/ld.so.cache", "/etc/alternatives", "/etc/fonts", "/etc/localtime"):
         if os.path.exists(path):
             argv += ["--ro-bind", path, path]
     shown, made = [], {"/", "/usr"}
-    for path in dict.fromkeys(map(str, [sys.base_prefix, sys.prefix, *read_only])):
-        if not path.startswith("/usr/"):
+    for path in dict.fromkeys(map(str, [sys.base_prefix, sys.prefix, *_package_folders(), *read_only])):
+        if not any(Path(path).is_relative_to(there) for there in [*shown, "/usr"]):
             for parent in reversed(Path(path).parents):  # bwrap would make them unreadable
                 if str(parent) not in made:
                     made.add(str(parent))

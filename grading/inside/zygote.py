@@ -79,6 +79,7 @@ def _become_kernel(request, report):
         os.umask(0o022)
         confine.give_up_powers(request["uid"], request["limits"])
         confine.die_with_parent()
+        confine.forbid_system_calls()
         os.chdir(request["folder"])
         nothing = os.open(os.devnull, os.O_RDWR)
         for descriptor in (0, 1, 2):
