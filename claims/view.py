@@ -27,9 +27,10 @@ _STYLE = """
 .ledger option{color:#111;background:#fff}
 .ledger [hidden]{display:none!important}
 html[data-theme=dark] .bd-content div.cell_output .text_html:has(.ledger){background:transparent!important;color:inherit!important;padding:0}
-.ledger .records td:nth-child(2){min-width:11em}
-.ledger .records td:nth-child(3),.ledger .records td:nth-child(4){min-width:7em}
-.ledger .records td:last-child{min-width:16em}
+.ledger .records td:nth-child(2){min-width:10em}
+.ledger .records td:nth-child(3),.ledger .records td:nth-child(4){min-width:6.5em}
+.ledger .records td:last-child{min-width:14em}
+.ledger table.pairs td:nth-child(-n+2){min-width:11em}
 .ledger table:not(.records) td:first-child{white-space:nowrap}
 .ledger .records td{white-space:pre-line}
 @media(max-width:44rem){
@@ -150,7 +151,7 @@ def _who_is_right(a, b):
     right = [row for row in (a, b) if row.verdict == "holds"]
     if len(right) == 1:
         wrong = b if right[0] is a else a
-        return "。".join((_place(right[0]), wrong.correct))
+        return f"以 {_place(right[0])} 为准。" + wrong.correct
     return "两处都不作准。" + " ".join(dict.fromkeys(row.correct for row in (a, b) if row.correct))
 
 
@@ -167,7 +168,7 @@ def _badge(verdict):
 
 
 def _html_row(row):
-    origin = f"<q>{html.escape(readable(row.quote))}</q><br><small>{_place(row)} · {html.escape(row.section)} · <code>{row.id}</code></small>"
+    origin = f"<q>{html.escape(readable(row.quote))}</q><br><small>{_place(row)} · {html.escape(row.section)}<br><code>{row.id}</code></small>"
     values = [html.escape(text.replace("], [", "],\n[")) for text in (show(row.claimed), shown_at(row))]  # a matrix row by row
     cells = [_badge(row.verdict), origin, *values, _remarks(row)]
     return _tr(_COLUMNS, cells, f'id="claim-{row.id}" data-verdict="{row.verdict}" data-chapter="{row.chapter}" data-doc="{row.doc}"')
@@ -211,7 +212,7 @@ def _table(head, lines, raw=0, stacks=False):
 def _frame(head, body, caption="", stacks=True):
     # The roles are spelled out: on a phone the style turns rows into blocks, and browsers then forget that it is a table.
     top = "".join(f'<th role="columnheader" scope="col">{html.escape(name)}</th>' for name in head)
-    kind = ' class="records"' if stacks else ""
+    kind = ' class="records"' if head is _COLUMNS else ' class="records pairs"' if stacks else ""
     return f'<table role="table"{kind}>{caption}<thead role="rowgroup"><tr role="row">{top}</tr></thead><tbody role="rowgroup">{body}</tbody></table>'
 
 

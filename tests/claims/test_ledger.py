@@ -72,12 +72,15 @@ def one_leaf_changed(value, step):
     return ["别的说法"]
 
 
-@pytest.mark.parametrize("record", [r for r in COMPUTED if r.get("tol")], ids=ids([r for r in COMPUTED if r.get("tol")]))
-def test_the_computed_value_itself_would_hold(record):
-    """Writing the recomputed value into the document mends the claim: the judge has no grudge of its own."""
-    row = claims.evaluate(record)
-    if record["claimed"] is not None and not record.get("missing"):
-        assert claims.evaluate(record | {"claimed": row.evidence.verdict_value}).verdict == "holds"
+def test_the_found_value_itself_would_hold():
+    """Writing what was found into the document mends the claim: the judge has no grudge of its own."""
+    stubborn = []
+    for record in DERIVED:
+        found = claims.evaluate(record).evidence.verdict_value
+        if found is not None and not record.get("missing"):
+            mended = claims.evaluate(record | {"claimed": found, "compare": "equal"})
+            stubborn += [] if mended.verdict == "holds" else [record["id"]]
+    assert not stubborn
 
 
 def test_every_claim_of_the_documents_has_one_record():
