@@ -350,6 +350,7 @@ def consistent_no_bias(student, rng):
     student(X, np.round(Y + np.array([0.5, 0.0, -1.0]), 4)).equals(False)
     X[3] = Y[3] = 0.0
     student(X, Y).equals(True)
+    student(np.zeros((1, 2)), small(rng, 1, 3) + 5.0).equals(False)
 
 
 @check(CONSISTENT, "tolerance", section=LINEAR, claim="每个元素都差不超过 tol 才算一致：一个元素超出就不是",

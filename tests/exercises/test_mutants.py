@@ -1,9 +1,10 @@
 """The hidden checks, checked: known mistakes are caught and named, right solutions of any style get full marks."""
 
+import numpy as np
 import pytest
 
 from grading import checks
-from grading.catalog import assignments, exercise, headings
+from grading.catalog import HIDDEN, assignments, exercise, headings
 from grading.mutants import mutants_of, rights_of
 
 MANY = 8  # wrong solutions that a function should have at least
@@ -45,9 +46,32 @@ def test_mistake_is_caught_and_named(seed, name, mutant):
     assert not any(failure.mutant is None for failure in found.values()), "a failure without a diagnosis"
 
 
+def failing_cells(name, function, body, change=lambda source: source):
+    """Ids of the test cells of this function that fail when the reference has this body instead; `change` edits a cell."""
+    space, failed = exercise(name).reference() | {function: body}, set()
+    for part, cell in zip(exercise(name).parts, exercise(name).cells("test")):
+        if part.function == function:
+            try:
+                with np.errstate(all="ignore"):
+                    exec(compile(change(cell.source), part.id, "exec"), dict(space))
+            except Exception:  # noqa: BLE001  any failure of a test cell
+                failed.add(part.id)
+    return failed
+
+
+@pytest.mark.parametrize("name, mutant", MUTANTS)
+def test_visible_part_asks_for_nothing_more(name, mutant):
+    """Where the hidden checks of a cell pass, its visible part passes too: so every lost point has a diagnosis."""
+    hidden = failing_cells(name, mutant.function, mutant.body, lambda source: "\n".join(HIDDEN.findall(source)))
+    visible = failing_cells(name, mutant.function, mutant.body, lambda source: HIDDEN.sub("", source))
+    assert visible <= hidden
+    assert hidden, "no points lost"
+
+
 @pytest.mark.parametrize("name, right", RIGHTS)
-def test_right_solution_passes(seed, name, right):
+def test_right_solution_gets_full_marks(seed, name, right):
     assert failures(name, right.function, right.body) == {}
+    assert failing_cells(name, right.function, right.body) == set()
 
 
 @pytest.mark.parametrize("name", assignments())
