@@ -6,7 +6,9 @@ import numpy as np
 
 from claims.judge import UNSET, Evidence
 from claims.registry import computation
+from lib.accounting import flops_table
 from lib.attention import merge_heads, multi_head_attention, scaled_dot_product_attention, split_heads
+from lib.model import Config
 
 # The two-head example as printed: inputs (L712-714) and attention weights (L724-726).
 X = np.array([[1, 0, 1, 0, 0.5, 0.5], [0, 2, 0, 2, 1, 0], [1, 1, 1, 1, 0, 1]])
@@ -66,22 +68,23 @@ def score_tables(n, d, n_heads):
     return "h" if tables == grouped == (n_heads, n, n) else "不是 h"
 
 
-def _multiplications(n, d, n_heads, output):
-    """Multiply-adds of one attention layer: projections, scores, weighted sums, and the output projection."""
-    width = d // n_heads
-    return 3 * n * d * d + n_heads * (n * width * n + n * n * width) + output * n * d * d
+def _flops(n, d, n_heads, output=True):
+    """FLOPs of one attention layer's matrix products: projections, scores and weighted sums; without W_O if asked."""
+    config = Config(vocab_size=1, context_length=n, d_model=d, n_layers=1, n_heads=n_heads)
+    table = flops_table(config, n)
+    return table["投影"] + table["分数"] - (0 if output else 2 * n * d * d)
 
 
 @computation
 def flops_ratio(n, d, n_heads):
     """Several heads against one head of full width, both with an output projection."""
-    return _multiplications(n, d, n_heads, True) / _multiplications(n, d, 1, True)
+    return _flops(n, d, n_heads) / _flops(n, d, 1)
 
 
 @computation
 def flops_ratio_without_output(n, d, n_heads):
     """The same when the single head has no output projection, as the sentence says; and when both have one."""
-    ratio = _multiplications(n, d, n_heads, True) / _multiplications(n, d, 1, False)
+    ratio = _flops(n, d, n_heads) / _flops(n, d, 1, output=False)
     return Evidence(ratio, narrow=flops_ratio(n, d, n_heads), show={"more": ratio - 1})
 
 
