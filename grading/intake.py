@@ -19,7 +19,8 @@ from pathlib import Path
 MAX_FILES = 200  # of one submission
 MAX_FILE = 20 << 20
 MAX_TOTAL = 64 << 20  # of one submission
-MAX_RATIO = 200  # unpacked to packed, beyond which a zip is a bomb
+MAX_CLASS = 2 << 30  # of a class's zip
+MAX_RATIO = 100  # unpacked to packed, beyond which a zip is a bomb
 MAX_DEPTH = 6
 
 COPY_MARK = re.compile(r"(?: ?\(\d+\)|[-_ ]?[Cc]opy\d*| ?- ?副本(?: ?\(\d+\))?| 的副本|-\d+)$")
@@ -62,6 +63,7 @@ def collect(place, assignment):
     else:
         raise IntakeError(f"没有 {place}：请给出提交所在的文件夹或 zip 文件")
     for submission in found.values():
+        _bound(submission)
         _choose_notebook(submission, assignment)
     return [found[student] for student in sorted(found)]
 
@@ -81,7 +83,7 @@ def _from_folder(place, assignment):
         if entry.name.startswith((".", "__")):
             continue
         if entry.is_symlink() or not (entry.is_dir(follow_symlinks=False) or entry.is_file(follow_symlinks=False)):
-            if student := student_id(entry.name):
+            if student := student_id(_student_of(re.sub(r"\.(ipynb|zip)$", "", entry.name), assignment)):
                 note = {"not-a-plain-file": f"{entry.name} 是链接或特殊文件，没有读取"}
                 found.setdefault(student, Submission(student)).notes |= note
         elif entry.is_dir():
@@ -201,7 +203,7 @@ def read_plain(path, owner=None):
 
 
 def _from_zip(data, zip_name, assignment):
-    members, notes = _members(data, zip_name)
+    members, notes = _members(data, zip_name, MAX_CLASS)
     found = {}
     roots = {name.split("/")[0] for name in members}
     if len(roots) == 1 and all("/" in name for name in members):  # one folder around everything
@@ -283,7 +285,7 @@ def _unpack_single_zip(submission, assignment):
     if len(zips) != 1 or any(name.endswith(".ipynb") for name in submission.files):
         return
     try:
-        members, notes = _members(submission.files[zips[0]], zips[0])
+        members, notes = _members(submission.files[zips[0]], zips[0], MAX_TOTAL)
     except IntakeError as error:
         submission.notes["unreadable-zip"] = str(error)
         return
@@ -293,7 +295,7 @@ def _unpack_single_zip(submission, assignment):
     submission.notes["unpacked"] = f"{zips[0]} 已解开"
 
 
-def _members(data, zip_name):
+def _members(data, zip_name, room):
     """({name: bytes}, notes) of a zip, within limits."""
     try:
         archive = zipfile.ZipFile(BytesIO(data))
@@ -309,12 +311,13 @@ def _members(data, zip_name):
             continue
         if info.is_dir() or any(part.startswith(("__MACOSX", ".")) for part in parts):
             continue
-        if info.file_size > MAX_FILE or info.file_size > MAX_RATIO * max(info.compress_size, 1024):
+        if info.file_size > min(MAX_FILE, room, MAX_RATIO * max(info.compress_size, 1024)):
             notes["too-large"] = f"{zip_name} 里的 {name[:80]} 太大，没有读取"
             continue
         try:
             with archive.open(info) as file:
                 members[name] = file.read(MAX_FILE)
+            room -= len(members[name])
         except (zipfile.BadZipFile, RuntimeError, NotImplementedError, OSError, EOFError, ValueError) as error:
             notes["unreadable-file"] = f"{zip_name} 里的 {name[:80]} 读不了：{str(error)[:100]}"
         except Exception as error:  # noqa: BLE001  zlib and friends raise their own kinds
@@ -345,6 +348,18 @@ def _take_timestamp(submission):
     with contextlib.suppress(ValueError):
         datetime.fromisoformat(text.replace(" UTC", "+00:00"))
         submission.submitted = text
+
+
+def _bound(submission):
+    """No student takes more room than one may, however the files came; notebooks go first."""
+    kept, room = {}, MAX_TOTAL
+    for name in sorted(submission.files, key=lambda n: (not n.endswith(".ipynb"), n)):
+        if len(submission.files[name]) > room or len(kept) >= MAX_FILES:
+            submission.notes["too-large"] = f"{name[:80]} 太大或文件太多，没有读取"
+            continue
+        room -= len(submission.files[name])
+        kept[name] = submission.files[name]
+    submission.files = kept
 
 
 def _notebook_stem(name):
