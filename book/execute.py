@@ -160,7 +160,8 @@ def execute_one(path, target):
             # Files, not ports: kernels that start at the same moment would take each other's free port.
             settings.KernelManager.update(transport="ipc", ip=os.path.join(sockets, "k"))
         client = NotebookClient(
-            nb, timeout=TIMEOUT, kernel_name="python3", resources={"metadata": {"path": str(path.parent)}}, config=settings
+            nb, timeout=TIMEOUT, kernel_name="python3", resources={"metadata": {"path": str(path.parent)}}, config=settings,
+            coalesce_streams=True,  # where the kernel happens to flush would show as an empty line (MyST-NB adds one)
         )
         try:
             client.execute()
