@@ -16,6 +16,7 @@ from pathlib import Path
 import nbformat
 from traitlets.config import Config
 
+from grading import pages
 from grading.assignment import ROOT, SOLUTIONS
 from grading.catalog import EXERCISES, assignments, exercise, role
 
@@ -98,9 +99,10 @@ def publish(force=False):
 def main():
     parser = argparse.ArgumentParser(description="由 solutions/ 生成 exercises/")
     parser.add_argument("--force", action="store_true", help="覆盖已有答案的笔记本")
-    changed = publish(parser.parse_args().force)
+    changed = [f"exercises/{name}" for name in publish(parser.parse_args().force)]
+    changed += [f"chapters/appendix/{name}" for name in pages.write()]
     print(f"{len(assignments())} 份练习（源在 {SOLUTIONS.name}/）；" + (
-        "更新了：\n" + "\n".join(f"  exercises/{name}" for name in changed) if changed else "没有变化"))
+        "更新了：\n" + "\n".join(f"  {name}" for name in changed) if changed else "没有变化"))
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ import subprocess
 import nbformat
 import pytest
 
-from grading import release
+from grading import pages, release
 from grading.assignment import ROOT
 from grading.catalog import HIDDEN, assignments, exercise
 from grading.release import CODE_STUB, TEXT_STUB
@@ -40,6 +40,11 @@ def test_release_is_current(fresh):
 def test_release_is_reproducible(fresh, tmp_path):
     release.generate(tmp_path)
     assert files(tmp_path) == files(fresh)
+
+
+@pytest.mark.parametrize("name", pages.PAGES)
+def test_appendix_pages_are_current(name):
+    assert (pages.APPENDIX / name).read_text("utf-8") == pages.PAGES[name](), "run make exercises"
 
 
 def secrets(name):
