@@ -3,7 +3,8 @@
     make real-model                     SmolLM2-135M-Instruct (Apache-2.0) -> data/smollm2/
     python chapters/real_model.py       measure it and write chapters/stored/real-model.json
 
-Chapter 02 shows how context moves one word's vector, chapter 05 which heads specialise, chapter 10 what it answers.
+Chapter 05 shows which heads specialise, chapter 10 what it answers; how context moves one word's vector (chapter 02) is
+measured by `material.py contextual`.
 """
 
 import json
@@ -12,7 +13,6 @@ from pathlib import Path
 
 import numpy as np
 
-from lib.embedding import cosine_similarity
 from lib.generation import generate
 from lib.model import GPT
 from lib.tokenizer import ByteBPE
@@ -23,7 +23,6 @@ STORED = ROOT / "chapters" / "stored" / "real-model.json"
 
 TEXT = ("The old clock in the hall struck nine. Anna closed the book, put it back on the shelf and walked to the window. "
         "Outside, the snow had stopped, and a single lamp lit the empty street. She thought about the letter again.")
-FRUIT, COMPANY = "She ate a sweet apple", "The best laptops are made by apple"
 CHAT = "<|im_start|>user\n{}<|im_end|>\n<|im_start|>assistant\n"
 PROMPTS = ["The capital of France is", "The opposite of hot is"]
 QUESTIONS = ["What is the capital of China?", "How many r's are in strawberry?"]
@@ -62,19 +61,6 @@ def top(scores, count=3):
     return [{"layer": int(i), "head": int(j), "score": round(float(scores[i, j]), 2)} for i, j in zip(*np.unravel_index(order, scores.shape))]
 
 
-def hidden_states(model, tokenizer, text):
-    """The vector of the last token after each layer: [L + 1, d]."""
-    record = {}
-    model(np.array(tokenizer.encode(text)), record=record)
-    return np.stack([record["embedding"][-1]] + [block["output"][-1] for block in record["blocks"]])
-
-
-def context(model, tokenizer):
-    """How alike the two apples are after each layer, and which of two other words each is nearer to."""
-    fruit, company = (hidden_states(model, tokenizer, text) for text in (FRUIT, COMPANY))
-    return {"sentences": [FRUIT, COMPANY], "cosine": [round(float(c), 3) for c in cosine_similarity(fruit, company)]}
-
-
 def answers(model, tokenizer):
     stop = tokenizer.encode("<|im_end|>", allowed_special="all")
     found = {}
@@ -94,7 +80,7 @@ def main():
     stored = {
         "model": "SmolLM2-135M-Instruct（Q4_1 量化，30 层，每层 9 头）", "heads": int(sink.size),
         "top": {kind: top(scores) for kind, scores in kinds.items()}, "sinks": int((sink > 0.5).sum()),
-        "context": context(model, tokenizer), "answers": answers(model, tokenizer),
+        "answers": answers(model, tokenizer),
     }
     STORED.write_text(json.dumps(stored, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
     print(STORED)
