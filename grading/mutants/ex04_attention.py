@@ -236,12 +236,12 @@ def no_softmax(q, k, v, mask=None, scale=None):
     return w @ v, w
 
 
-@mutant(ATTENTION, "只返回输出", "要返回两样：return 输出, 权重", MATRIX, caught_by="values")
+@mutant(ATTENTION, "只返回输出", "要返回两样：先输出，后权重", MATRIX, caught_by="values")
 def output_only(q, k, v, mask=None, scale=None):
     return softmax(masked(q @ swap(k) * scaled(q, scale), mask)) @ v
 
 
-@mutant(ATTENTION, "先返回权重后返回输出", "次序是 (输出, 权重)", MATRIX, caught_by="values")
+@mutant(ATTENTION, "先返回权重后返回输出", "次序是先输出、后权重", MATRIX, caught_by="values")
 def swapped_results(q, k, v, mask=None, scale=None):
     w = softmax(masked(q @ swap(k) * scaled(q, scale), mask))
     return w, w @ v
@@ -283,7 +283,7 @@ def ignores_mask(q, k, v, mask=None, scale=None):
     return w @ v, w
 
 
-@mutant(ATTENTION, "掩码的 True 与 False 反了", "True 表示可以看：np.where(mask, 得分, -inf)", MASK, caught_by="boolean",
+@mutant(ATTENTION, "掩码的 True 与 False 反了", "True 表示可以看，False 处的得分才换成 -inf", MASK, caught_by="boolean",
         seen_in="harvardnlp/annotated-transformer/issues/27")
 def inverted_mask(q, k, v, mask=None, scale=None):
     w = softmax(masked(q @ swap(k) * scaled(q, scale), ~mask if mask is not None and mask.dtype == bool else mask))

@@ -416,7 +416,7 @@ def running_as_std(x, gain=None, bias=None, eps=1e-5, running=None):
     return affine((x - mean) / (np.sqrt(variance + eps) if running is None else variance + eps), gain, bias)
 
 
-@mutant("batch_norm", "running 的次序反了", "次序是 (均值, 方差)", BN, caught_by="running")
+@mutant("batch_norm", "running 的次序反了", "次序是先均值、后方差", BN, caught_by="running")
 def running_swapped(x, gain=None, bias=None, eps=1e-5, running=None):
     mean, variance = statistics(x, None if running is None else (running[1], running[0]))
     return affine((x - mean) / np.sqrt(variance + eps), gain, bias)

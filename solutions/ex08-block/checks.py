@@ -221,7 +221,7 @@ def batch_norm_affine(student, rng):
     student(x, gain=gain, bias=bias).equals(batch_norm(x, gain, bias), atol=0.02)
 
 
-@check("batch_norm", "running", section=BN, claim="给了 running=(均值, 方差) 就用它，不再看这一批",
+@check("batch_norm", "running", section=BN, claim="给了 running 就用它的均值和方差，不再看这一批",
        hint="running 是训练时记下的均值和方差（不是标准差），每个特征一个")
 def batch_norm_running(student, rng):
     x, running = small(rng, 4, 3), (small(rng, 3), np.abs(small(rng, 3)) + 0.5)
