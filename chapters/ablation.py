@@ -17,8 +17,14 @@ import numpy as np
 from lib.attention import multi_head_attention
 from lib.feedforward import feed_forward
 from lib.functional import cross_entropy, linear
-from lib.gradients import (cross_entropy_backward, embed_backward, feed_forward_backward, layer_norm_backward, linear_backward,
-                           multi_head_attention_backward)
+from lib.gradients import (
+    cross_entropy_backward,
+    embed_backward,
+    feed_forward_backward,
+    layer_norm_backward,
+    linear_backward,
+    multi_head_attention_backward,
+)
 from lib.model import GPT, Config
 from lib.normalization import layer_norm
 from lib.training import AdamW, evaluate, gradient_norm, leaves, random_batch, train, warmup_cosine
@@ -165,7 +171,8 @@ def poet(steps=3000):
                     schedule=warmup_cosine(steps, 2e-3, warmup=100, final=2e-4), validation=validation[:6000], evaluate_every=250, checkpoint=checkpoint)
     np.savez_compressed(STORED / "poet.npz", **{name: array.astype(np.float16) for name, array in leaves(model.params)})
     loss = [round(float(np.mean(history["loss"][i : i + 25])), 3) for i in range(0, steps, 25)]
-    (STORED / "poet.json").write_text(json.dumps({"config": POET, "steps": steps, "loss_every_25": loss, "validation": history["validation"]}) + "\n", encoding="utf-8")
+    found = {"config": POET, "steps": steps, "loss_every_25": loss, "validation": history["validation"]}
+    (STORED / "poet.json").write_text(json.dumps(found) + "\n", encoding="utf-8")
 
 
 def load_poet():
