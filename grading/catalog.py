@@ -62,10 +62,20 @@ class Exercise:
         return re.match(r"# 练习 \d+[\s　]*(.*)", self.notebook.cells[0].source)[1].strip()
 
     @property
+    def _table(self):
+        """[(stars, minutes)] of the parts that count, from the table of the first cell."""
+        rows = re.findall(r"^\| .* \| ([★☆]{3}) \| (\d+) \| \d+ \|$", self.notebook.cells[0].source, re.M)
+        return [(stars.count("★"), int(minutes)) for stars, minutes in rows]
+
+    @property
     def minutes(self):
-        """Of the parts that count, from the table of the first cell."""
-        rows = re.findall(r"^\| .* \| (\d+) \| (\d+) \|$", self.notebook.cells[0].source, re.M)
-        return sum(int(minutes) for minutes, _ in rows)
+        return sum(minutes for _, minutes in self._table)
+
+    @property
+    def difficulty(self):
+        """Its parts' difficulty, weighted by their minutes."""
+        stars = round(sum(stars * minutes for stars, minutes in self._table) / self.minutes)
+        return "★" * stars + "☆" * (3 - stars)
 
     def cells(self, *roles):
         return [cell for cell in self.notebook.cells if role(cell) in roles]

@@ -1,11 +1,13 @@
-"""由诊断表生成的两页附录：给读者的「常见错误写法图鉴」，给教师的「检查与错误写法对照」。
+"""由练习生成的文字：附录「常见错误写法图鉴」与「检查与错误写法对照」，以及每章末尾的练习卡片。
 
-`make exercises` writes both; nothing in them is typed twice.
+`make exercises` writes them; nothing in them is typed twice.
 """
 
 import inspect
 import re
 import textwrap
+
+import nbformat
 
 from grading.assignment import ROOT
 from grading.catalog import CHAPTERS, assignments, exercise
@@ -88,15 +90,45 @@ def _count(registry, function):
     return sum(1 for other, _ in registry if other == function)
 
 
+def card(name):
+    """What the end of the chapter says about its exercise."""
+    task = exercise(name)
+    return (
+        f"> **`{name}`**　难度 {task.difficulty} · 约 {task.minutes} 分钟 · {task.points} 分\n>\n"
+        f"> 实现 {'、'.join(f'`{f}`' for f in task.functions)}。打开 `exercises/{name}/{name}.ipynb`，"
+        f"写好后运行 `make check EX={name}`：看得到得分、没通过的性质、出错的小输入和提示。")
+
+
+CARD = re.compile(r"^> \*\*`(ex\d\d-[a-z-]+)`\*\*.*\n(?:>.*(?:\n|$))*", re.M)
+
+
+def stale_cards():
+    """[(path of a chapter, its notebook with the current card)] where the card isn't current."""
+    stale = []
+    for path in sorted(CHAPTERS.glob("*.ipynb")):
+        notebook, changed = nbformat.read(path, as_version=nbformat.NO_CONVERT), False
+        for cell in notebook.cells:
+            found = CARD.search(cell.source) if cell.cell_type == "markdown" else None
+            if found and found[1] in assignments() and found[0].rstrip("\n") != card(found[1]):
+                cell.source = cell.source.replace(found[0].rstrip("\n"), card(found[1]))
+                changed = True
+        if changed:
+            stale.append((path, notebook))
+    return stale
+
+
 PAGES = {"mutants.md": mistakes, "check-coverage.md": coverage}
 
 
 def write():
-    """Write the pages that changed; their names."""
+    """Write the pages and the chapters' cards that changed; their names."""
     changed = []
+    for path, notebook in stale_cards():
+        path.write_text(nbformat.writes(notebook, version=nbformat.NO_CONVERT) + "\n", encoding="utf-8")
+        changed.append(f"{path.parent.name}/{path.name}")
     for name, make in PAGES.items():
         text = make()
         if not (APPENDIX / name).exists() or (APPENDIX / name).read_text("utf-8") != text:
             (APPENDIX / name).write_text(text, encoding="utf-8")
-            changed.append(name)
+            changed.append(f"chapters/appendix/{name}")
     return changed

@@ -100,7 +100,7 @@ def main():
     parser = argparse.ArgumentParser(description="由 solutions/ 生成 exercises/")
     parser.add_argument("--force", action="store_true", help="覆盖已有答案的笔记本")
     changed = [f"exercises/{name}" for name in publish(parser.parse_args().force)]
-    changed += [f"chapters/appendix/{name}" for name in pages.write()]
+    changed += pages.write()
     print(f"{len(assignments())} 份练习（源在 {SOLUTIONS.name}/）；" + (
         "更新了：\n" + "\n".join(f"  {name}" for name in changed) if changed else "没有变化"))
 

@@ -47,6 +47,10 @@ def test_appendix_pages_are_current(name):
     assert (pages.APPENDIX / name).read_text("utf-8") == pages.PAGES[name](), "run make exercises"
 
 
+def test_cards_in_chapters_are_current():
+    assert [path.name for path, _ in pages.stale_cards()] == [], "run make exercises"
+
+
 def secrets(name):
     """Every line of a solution or hidden region that is long enough to tell something."""
     for cell in exercise(name).notebook.cells:
