@@ -78,15 +78,17 @@ def causal_attention(q, k, v, scale=None, window=None, block=64):
         raise ValueError(f"n_k={n_k} 小于 n_q={n_q}：键至少要包括查询自己，缓存只会让键更多")
     block, window = as_count(block, "block"), window if window is None else as_count(window, "window")
     q = q * (1 / math.sqrt(q.shape[-1]) if scale is None else scale)
+    ahead = _additive(causal_mask(min(block, n_q)), q.dtype)
     output = np.empty((*np.broadcast_shapes(q.shape[:-2], k.shape[:-2]), n_q, v.shape[-1]), q.dtype)
     for start in range(0, n_q, block):
         stop = min(start + block, n_q)
         last = n_k - n_q + stop  # 这一块的最后一个查询只看得到 last 个键
         first = 0 if window is None else max(0, last - (stop - start) - window + 1)
         scores = q[..., start:stop, :] @ k[..., first:last, :].swapaxes(-1, -2)
-        if stop - start > 1:  # 只有一个查询时（逐个生成），剩下的键它全看得到
-            mask = sliding_window_mask(stop - start, window, last - first)
-            scores += np.where(mask, 0, -np.inf).astype(q.dtype)
+        if window is None:
+            scores[..., start - stop :] += ahead[: stop - start, : stop - start]  # 只有对角线上那一小块要掩
+        elif stop - start > 1:  # 只有一个查询时（逐个生成），窗口里的键它全看得到
+            scores += _additive(sliding_window_mask(stop - start, window, last - first), q.dtype)
         scores -= scores.max(-1, keepdims=True)
         np.exp(scores, out=scores)
         y = scores @ v[..., first:last, :]
@@ -190,6 +192,10 @@ def _masked(scores, mask):
     if np.isnan(mask).any():
         raise ValueError("mask 里有 nan：常见原因是 0 * -inf，请用 np.where(可以看, 0, -np.inf)")
     return scores + mask.astype(scores.dtype, copy=False)
+
+
+def _additive(mask, dtype):
+    return np.where(mask, 0, -np.inf).astype(dtype)
 
 
 def _check_qkv(q, k, v):
