@@ -32,7 +32,7 @@ def ranking(table, query, metric, exclude=()):
     """Row numbers, nearest first, the smaller number first where two are equally near."""
     score = {"cosine": lambda row: -round(cosine(row, query), 12) if any(row) else math.inf,
              "euclidean": lambda row: round(distance(row, query), 12)}[metric]
-    return sorted((i for i in range(len(table)) if i not in exclude), key=lambda i: (score(table[i]), i))
+    return np.array(sorted((i for i in range(len(table)) if i not in exclude), key=lambda i: (score(table[i]), i)))
 
 
 def plain(*shape, rng):
@@ -48,14 +48,14 @@ def plain(*shape, rng):
 def embed_rows(student, rng):
     table = plain(5, 3, rng=rng)
     for ids in ([3, 0, 3], [4, 1, 1, 2]):
-        student(table, np.array(ids)).equals([table[i].tolist() for i in ids])
+        student(table, np.array(ids)).equals(np.array([table[i].tolist() for i in ids]))
 
 
 @check("embed", "shape", section=LOOKUP, claim="ids 是什么形状，结果就是那个形状后面添一轴 d：单个编号也行",
        hint="不要把 ids 摊平或写死成一维；table[ids] 对任何形状的 ids 都成立")
 def embed_shape(student, rng):
     table, ids = plain(6, 4, rng=rng), rng.integers(0, 6, (2, 3))
-    student(table, ids).equals([[table[i].tolist() for i in row] for row in ids])
+    student(table, ids).equals(np.array([[table[i].tolist() for i in row] for row in ids]))
     student(table, np.array(4)).equals(table[4])
     student(table, np.zeros((0,), dtype=np.int64)).equals(np.zeros((0, 4)))
 
@@ -65,7 +65,8 @@ def embed_shape(student, rng):
 def embed_one_hot(student, rng):
     table, ids = 10 * plain(4, 2, rng=rng), np.array([2, 2, 0])
     hot = [[float(i == j) for j in range(4)] for i in ids]
-    student(table, ids).equals([[math.fsum(h * v for h, v in zip(row, column)) for column in table.T] for row in hot])
+    product = [[math.fsum(h * v for h, v in zip(row, column)) for column in table.T] for row in hot]
+    student(table, ids).equals(np.array(product))
 
 
 @check("embed", "dtype", section=LOOKUP, claim="表是 float32，结果也是 float32",
@@ -216,7 +217,7 @@ def spread(rng, n, d):
         gaps = [min(np.diff(np.sort(values))) for values in (cosines, distances)]
         dots = sorted(range(n), key=lambda i: -float(table[i] @ query))
         by_cosine, by_distance = ranking(table, query, "cosine"), ranking(table, query, "euclidean")
-        if min(gaps) > 0.02 and by_cosine[:2] != by_distance[:2] and dots[:2] != by_cosine[:2] and min(cosines) < -0.1:
+        if min(gaps) > 0.02 and list(by_cosine[:2]) != list(by_distance[:2]) and dots[:2] != list(by_cosine[:2]) and min(cosines) < -0.1:
             return table, query
 
 
@@ -242,8 +243,8 @@ def nearest_exclude(student, rng):
     table, query = spread(rng, 6, 3)
     for metric in ("cosine", "euclidean"):
         order = ranking(table, query, metric)
-        student(table, query, 3, metric=metric, exclude=(order[0], order[2])).equals([order[1], order[3], order[4]])
-        student(table, query, 5, metric=metric, exclude=(order[1],)).equals([order[i] for i in (0, 2, 3, 4, 5)])
+        student(table, query, 3, metric=metric, exclude=(int(order[0]), int(order[2]))).equals(order[[1, 3, 4]])
+        student(table, query, 5, metric=metric, exclude=(int(order[1]),)).equals(order[[0, 2, 3, 4, 5]])
 
 
 @check("nearest", "itself", section=NEIGHBOURS, claim="没有要求排除时，与 query 相同的那一行也算，并且排第一",
@@ -258,11 +259,11 @@ def nearest_itself(student, rng):
 @check("nearest", "ties", section=NEIGHBOURS, claim="一样近时编号小的在前",
        hint='np.argsort(−分数, kind="stable") 保持原来的先后；先升序排再倒过来，并列的次序也会倒过来')
 def nearest_ties(student, rng):
-    first, second = np.array([3.0, 4.0]), np.array([5.0, -12.0])  # lengths 5 and 13: cosines without rounding
+    first, second = np.array([0.0, 2.0]), np.array([-4.0, 0.0])  # along the axes: no rounding anywhere
     table = np.array([second, first, second, first, first])
     for metric in ("cosine", "euclidean"):
-        student(table, first, 5, metric=metric).equals([1, 3, 4, 0, 2])
-        student(table, second, 3, metric=metric).equals([0, 2, 1])
+        student(table, first, 5, metric=metric).equals(np.array([1, 3, 4, 0, 2]))
+        student(table, second, 3, metric=metric).equals(np.array([0, 2, 1]))
 
 
 @check("nearest", "untouched", section=NEIGHBOURS, claim="表和 query 都不被改动", hint="归一化要写成新数组：table = table / …，不要 table /= …")
