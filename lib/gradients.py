@@ -11,14 +11,14 @@ import math
 import numpy as np
 
 from lib._checks import as_float, as_ids
-from lib.attention import merge_heads, repeat_kv, scaled_dot_product_attention, sliding_window_mask, split_heads
-from lib.functional import cross_entropy, gelu, linear, relu, sigmoid, softmax
-from lib.normalization import apply_norm
+from lib.attention import merge_heads, repeat_kv, sliding_window_mask, split_heads
+from lib.feedforward import ACTIVATIONS
+from lib.functional import cross_entropy, gelu, linear, sigmoid, silu, softmax
 from lib.position import rotary
 
 __all__ = ["linear_backward", "softmax_backward", "cross_entropy_backward", "relu_backward", "sigmoid_backward",
-           "silu_backward", "gelu_backward", "embed_backward", "rotary_backward", "layer_norm_backward",
-           "rms_norm_backward", "scaled_dot_product_attention_backward", "repeat_kv_backward",
+           "silu_backward", "gelu_backward", "gelu_and_slope", "embed_backward", "rotary_backward", "layer_norm_backward",
+           "rms_norm_backward", "scaled_dot_product_attention_backward", "attention_forward", "attention_backward", "repeat_kv_backward",
            "multi_head_attention_backward", "feed_forward_backward", "swiglu_feed_forward_backward",
            "transformer_block_backward", "loss_and_gradients"]
 
@@ -103,31 +103,52 @@ def silu_backward(dy, x):
 
 
 def gelu_backward(dy, x, approximate="none"):
-    """y = x Φ(x)：dx = dy ⊙ (Φ + x φ)，φ 是标准正态的密度；"tanh" 近似见 _gelu_slope。
+    """y = x Φ(x)：dx = dy ⊙ (Φ + x φ)，φ 是标准正态的密度。
+
+    "tanh" 近似是 y = ½ x (1 + tanh u)，u = √(2/π) (x + 0.044715 x³)：dx = dy ⊙ (½ (1 + t) + ½ x (1 - t²) u′)。
 
     形状：dy [...], x [...] -> [...]
     错误：approximate 不是 "none" 或 "tanh" 时 ValueError。
     """
     dy, x = _same(dy, x)
     if approximate == "tanh":
-        return dy * _gelu_slope(x, _gelu_gate(x))
-    ones = np.where(x == 0, 1, x)
-    cumulative = np.where(x == 0, 0.5, gelu(ones, approximate) / ones)  # Φ(x) = gelu(x) / x
+        c = math.sqrt(2 / math.pi)
+        t = np.tanh(c * (x + 0.044715 * x * x * x))
+        return dy * (0.5 * (1 + t) + 0.5 * x * (1 - t * t) * c * (1 + 3 * 0.044715 * x * x))
+    nonzero = np.where(x == 0, 1, x)
+    cumulative = np.where(x == 0, 0.5, gelu(nonzero, approximate) / nonzero)  # Φ(x) = gelu(x) / x
     density = np.exp(-x * x / 2) / math.sqrt(2 * math.pi)
     return dy * (cumulative + x * density).astype(x.dtype, copy=False)
 
 
-_C = 2 * math.sqrt(2 / math.pi)
+def gelu_and_slope(x, block=32768):
+    """tanh 近似的 gelu 和它的导数，一起算、就地算：比 gelu 加 gelu_backward 快三倍，结果相同，训练用它。
 
+    ½ (1 + tanh u) = σ(2u)，所以 gelu(x) = x σ(2u)，只需要一次 exp；导数是 σ + x σ (1 - σ) (2u)′。
+    分块是为了让十几遍运算都在处理器缓存里进行。
 
-def _gelu_gate(x):
-    """tanh 近似的另一种写法：½(1 + tanh u) = σ(2u)，于是 gelu(x) = x σ(2u)，只需要一次 exp。"""
-    return sigmoid(x * (_C + _C * 0.044715 * x * x))
-
-
-def _gelu_slope(x, gate):
-    """x σ(2u) 的导数：σ + x σ (1 - σ) (2u)′，其中 (2u)′ = 2√(2/π) (1 + 3·0.044715 x²)。"""
-    return gate * (1 + x * (1 - gate) * (_C + 3 * _C * 0.044715 * x * x))
+    形状：x [..., n] -> 激活 [..., n], 导数 [..., n]
+    """
+    c = 2 * math.sqrt(2 / math.pi)
+    y, slope = np.empty_like(x), np.empty_like(x)
+    flat_x, flat_y, flat_slope = (a.reshape(-1) for a in (np.ascontiguousarray(x), y, slope))
+    for start in range(0, x.size, block):
+        h, a, s = (array[start : start + block] for array in (flat_x, flat_y, flat_slope))
+        square = h * h
+        np.multiply(square, -0.044715 * c, out=s)  # s 依次是 -(2u)/x、-2u、e⁻²ᵘ、σ(2u)
+        s -= c
+        s *= h
+        with np.errstate(over="ignore"):
+            np.exp(s, out=s)
+        s += 1
+        np.reciprocal(s, out=s)
+        np.multiply(h, s, out=a)
+        square *= 3 * 0.044715 * c  # (2u)′ = c (1 + 3·0.044715 x²)
+        square += c
+        square *= a
+        square *= 1 - s
+        s += square
+    return y, slope
 
 
 # ---------------------------------------------------------------- 嵌入、位置、归一化
@@ -172,11 +193,7 @@ def layer_norm_backward(dy, x, gain=None, eps=1e-5):
     错误：dy 与 x 形状不同时 ValueError。
     """
     dy, x = _same(dy, x)
-    centered = x - x.mean(-1, keepdims=True)
-    inverse = 1 / np.sqrt(np.square(centered).mean(-1, keepdims=True) + eps)
-    dx, dgain = _normalized_backward(dy, centered, inverse, gain)
-    dx -= dx.mean(-1, keepdims=True)  # x̂ 的均值是 0，所以这一步也可以放在最后
-    return dx, dgain, _rows(dy).sum(0)
+    return _normalize_backward(dy, *_normalize(x, "layer", eps), gain, "layer")
 
 
 def rms_norm_backward(dy, x, gain=None, eps=1e-6):
@@ -186,30 +203,32 @@ def rms_norm_backward(dy, x, gain=None, eps=1e-6):
     错误：dy 与 x 形状不同时 ValueError。
     """
     dy, x = _same(dy, x)
-    inverse = 1 / np.sqrt(np.square(x).mean(-1, keepdims=True) + eps)
-    return _normalized_backward(dy, x, inverse, gain)
+    return _normalize_backward(dy, *_normalize(x, "rms", eps), gain, "rms")[:2]
 
 
-def _normalized_backward(dy, x, inverse, gain):
-    """y = gain ⊙ x̂，x̂ = x · inverse，inverse = 1/√(mean(x²) + eps) 也随 x 变。"""
-    x_hat = x * inverse
-    product = dy * x_hat
-    dgain = _rows(product).sum(0)
-    dx = dy
-    if gain is not None:
-        dx = dy * gain
-        product *= gain
-    x_hat *= product.mean(-1, keepdims=True)
-    dx = np.subtract(dx, x_hat, out=x_hat)
+def _normalize(x, kind, eps):
+    """x̂ 和 1/σ（kind="rms" 时是 1/rms）。vecdot 一行一个点积，不必先写出 x² 再求和。"""
+    if kind == "layer":
+        x = x - x.mean(-1, keepdims=True)
+    inverse = 1 / np.sqrt(np.vecdot(x, x)[..., None] / x.shape[-1] + eps)
+    return x * inverse, inverse
+
+
+def _normalize_backward(dy, x_hat, inverse, gain, kind):
+    dgain = _rows(dy * x_hat).sum(0)
+    dx = dy.copy() if gain is None else dy * gain
+    dx -= x_hat * (np.vecdot(dx, x_hat)[..., None] / x_hat.shape[-1])
+    if kind == "layer":
+        dx -= dx.mean(-1, keepdims=True)  # x̂ 的均值是 0，所以这一步可以放在后面
     dx *= inverse
-    return dx, dgain
+    return dx, dgain, _rows(dy).sum(0)
 
 
 # ---------------------------------------------------------------- 注意力
 
 
 def scaled_dot_product_attention_backward(dy, q, k, v, weights, scale=None):
-    """y = A v，A = softmax(q kᵀ · scale + 掩码)。只有权重 A，不需要掩码：被掩住的权重是 0，梯度也就是 0。
+    """y = A v，A = softmax(q kᵀ · scale + 掩码)。只要权重 A，不要掩码：被掩住的权重是 0，梯度也就是 0。
 
     形状：dy [..., n_q, d_v], q [..., n_q, d_head], k [..., n_k, d_head], v [..., n_k, d_v], weights [..., n_q, n_k]
         -> dq [..., n_q, d_head], dk [..., n_k, d_head], dv [..., n_k, d_v]
@@ -219,11 +238,58 @@ def scaled_dot_product_attention_backward(dy, q, k, v, weights, scale=None):
     _expect(dy, (*q.shape[:-1], v.shape[-1]))
     _expect(weights, (*q.shape[:-1], k.shape[-2]), "weights")
     dv = weights.swapaxes(-1, -2) @ dy
-    ds = softmax_backward(dy @ v.swapaxes(-1, -2), weights)
-    dq, dk = ds @ k, ds.swapaxes(-1, -2) @ q
-    dq *= scale  # 乘 n·d 个数，而不是 n·n 个
+    dscores = softmax_backward(dy @ v.swapaxes(-1, -2), weights)
+    return dscores @ k * scale, dscores.swapaxes(-1, -2) @ q * scale, dv
+
+
+def attention_forward(q, k, v, mask):
+    """与 scaled_dot_product_attention 相同（mask 是 0 / -inf，每行至少看得到一个），训练用：就地算，少占内存。
+
+    一个句子一个句子地算：它的得分矩阵小到留在处理器缓存里。
+
+    形状：q [b, h, n_q, d_head], k [b, h, n_k, d_head], v [b, h, n_k, d_v], mask [n_q, n_k]
+        -> 输出 [b, h, n_q, d_v], 权重 [b, h, n_q, n_k]
+    """
+    output = _empty_heads(q.shape[:-1], v.shape[-1], q.dtype)
+    weights = np.empty((*q.shape[:-1], k.shape[-2]), q.dtype)
+    q = q * (1 / math.sqrt(q.shape[-1]))
+    for i in range(len(q)):
+        scores = np.matmul(q[i], k[i].swapaxes(-1, -2), out=weights[i])
+        scores += mask
+        scores -= scores.max(-1, keepdims=True)
+        np.exp(scores, out=scores)
+        scores /= scores.sum(-1, keepdims=True)
+        np.matmul(scores, v[i], out=output[i])
+    return output, weights
+
+
+def attention_backward(dy, q, k, v, output, weights):
+    """与 scaled_dot_product_attention_backward 相同，训练用。
+
+    softmax 的反向要每行的 Σ dA ⊙ A；它等于 Σ dy ⊙ y，只有 n·d 个乘法，而不是 n·n 个（FlashAttention 的写法）。
+
+    形状：dy [b, h, n_q, d_v], q [b, h, n_q, d_head], k [b, h, n_k, d_head], v [b, h, n_k, d_v], output [b, h, n_q, d_v],
+        weights [b, h, n_q, n_k] -> dq [b, h, n_q, d_head], dk [b, h, n_k, d_head], dv [b, h, n_k, d_v]
+    """
+    dq, dk, dv = (_empty_heads(a.shape[:-1], a.shape[-1], a.dtype) for a in (q, k, v))
+    inner = (dy * output).sum(-1, keepdims=True)
+    for i in range(len(q)):
+        np.matmul(weights[i].swapaxes(-1, -2), dy[i], out=dv[i])
+        dscores = dy[i] @ v[i].swapaxes(-1, -2)
+        dscores -= inner[i]
+        dscores *= weights[i]
+        np.matmul(dscores, k[i], out=dq[i])
+        np.matmul(dscores.swapaxes(-1, -2), q[i], out=dk[i])
+    scale = 1 / math.sqrt(q.shape[-1])
+    dq *= scale
     dk *= scale
     return dq, dk, dv
+
+
+def _empty_heads(shape, width, dtype):
+    """[b, h, n, width] 的空数组，内存却按 [b, n, h, width] 排：merge_heads 时不必复制。"""
+    b, h, n = shape
+    return np.empty((b, n, h, width), dtype).swapaxes(1, 2)
 
 
 def repeat_kv_backward(dy, groups):
@@ -240,43 +306,54 @@ def repeat_kv_backward(dy, groups):
 
 
 def multi_head_attention_backward(dy, x, params, n_heads, n_kv_heads=None, mask=None, *, rope_base=None, saved=None):
-    """多头注意力的反向，返回 dx 和各参数的梯度。mask 与前向相同；用了旋转位置编码时给出 rope_base。
+    """多头注意力的反向，返回 dx 和各参数的梯度。mask 与前向相同（[n, n]，布尔或 0 / -inf）；用了 RoPE 时给出 rope_base。
 
     形状：dy [..., n, d], x [..., n, d], params.W_Q [d, n_heads*d_head], params.W_K [d, n_kv_heads*d_head],
         params.W_V [d, n_kv_heads*d_head], params.W_O [n_heads*d_head, d], n_heads 整数, n_kv_heads 整数
         -> dx [..., n, d], 梯度 参数（n_heads % n_kv_heads == 0）
+    错误：dy 与 x 形状不同、mask 有一行什么都不能看时 ValueError。
     """
+    dy, x = _same(dy, x)
     n_kv_heads = n_heads if n_kv_heads is None else n_kv_heads
     if saved is None:
         _, saved = _attention_forward(x, params, n_heads, n_kv_heads, mask, rope_base)
-    q, k, v, weights, merged = saved
+    q, k, v, output, weights = saved
     grads = {}
-    dmerged = _linear_backward(dy, merged, params, "O", grads)
-    dq, dk, dv = scaled_dot_product_attention_backward(split_heads(dmerged, n_heads), q, k, v, weights)
+    dmerged = _linear_backward(dy, merge_heads(output), params, "O", grads)
+    dq, dk, dv = attention_backward(split_heads(_sentences(dmerged), n_heads), q, k, v, output, weights)
     groups = n_heads // n_kv_heads
     dk, dv = repeat_kv_backward(dk, groups), repeat_kv_backward(dv, groups)
     if rope_base is not None:
         positions = np.arange(q.shape[-2])
         dq, dk = rotary_backward(dq, positions, rope_base), rotary_backward(dk, positions, rope_base)
-    dx = _linear_backward(merge_heads(dq), x, params, "Q", grads)
-    dx += _linear_backward(merge_heads(dk), x, params, "K", grads)
-    dx += _linear_backward(merge_heads(dv), x, params, "V", grads)
-    return dx, grads
+    dx = 0
+    for name, dhead in (("Q", dq), ("K", dk), ("V", dv)):  # x 用了三次，dx 是三份之和
+        dx = _linear_backward(merge_heads(dhead), _sentences(x), params, name, grads) + dx
+    return dx.reshape(x.shape), grads
 
 
 def _attention_forward(x, params, n_heads, n_kv_heads, mask, rope_base):
     """与 multi_head_attention 相同，另外留下反向要用的数组。"""
-    heads = {"Q": n_heads, "K": n_kv_heads, "V": n_kv_heads}
-    q, k, v = (split_heads(_linear(x, params, name), count) for name, count in heads.items())
+    counts = {"Q": n_heads, "K": n_kv_heads, "V": n_kv_heads}
+    q, k, v = (split_heads(_linear(_sentences(x), params, name), count) for name, count in counts.items())
     if rope_base is not None:
         positions = np.arange(q.shape[-2])
         q, k = rotary(q, positions, rope_base), rotary(k, positions, rope_base)
-    groups = n_heads // n_kv_heads
-    if groups > 1:
-        k, v = repeat_kv(k, groups), repeat_kv(v, groups)
-    output, weights = scaled_dot_product_attention(q, k, v, mask)
-    merged = merge_heads(output)
-    return _linear(merged, params, "O"), (q, k, v, weights, merged)
+    if n_kv_heads < n_heads:
+        k, v = repeat_kv(k, n_heads // n_kv_heads), repeat_kv(v, n_heads // n_kv_heads)
+    output, weights = attention_forward(q, k, v, _additive(mask, q.shape[-2], x.dtype))
+    return _linear(merge_heads(output), params, "O").reshape(x.shape), (q, k, v, output, weights)
+
+
+def _additive(mask, n, dtype):
+    """掩码统一成 0 / -inf 的 [n, n]。"""
+    if mask is None:
+        return np.zeros((n, n), dtype)
+    mask = np.asarray(mask)
+    mask = np.where(mask, 0, -np.inf).astype(dtype) if mask.dtype == bool else mask.astype(dtype, copy=False)
+    if mask.shape != (n, n) or np.isneginf(mask).all(-1).any():
+        raise ValueError(f"mask 应是 [{n}, {n}]，每行至少看得到一个键；收到形状 {mask.shape}")
+    return mask
 
 
 # ---------------------------------------------------------------- 前馈网络
@@ -287,63 +364,55 @@ def feed_forward_backward(dy, x, params, activation, *, saved=None):
 
     形状：dy [..., n, d], x [..., n, d], params.W_1 [d, d_ff], params.b_1 [d_ff], params.W_2 [d_ff, d], params.b_2 [d],
         activation 激活名 -> dx [..., n, d], 梯度 参数
-    错误：没有写过反向的激活函数 ValueError。
+    错误：dy 与 x 形状不同、不认识的激活函数名时 ValueError。
     """
+    dy, x = _same(dy, x)
     if saved is None:
         _, saved = _feed_forward_forward(x, params, activation)
-    hidden, gate, active = saved
+    active, slope = saved
     grads = {}
-    dactive = _linear_backward(dy, active, params, "2", grads)
-    if activation == "relu":
-        dhidden = dactive * (hidden > 0)
-    elif activation == "gelu":
-        dhidden = dactive * _gelu_slope(hidden, gate)
-    elif activation == "silu":
-        dhidden = dactive * (gate * (1 + hidden * (1 - gate)))
-    else:
-        dhidden = gelu_backward(dactive, hidden)
+    dhidden = _linear_backward(dy, active, params, "2", grads)
+    dhidden *= slope
     return _linear_backward(dhidden, x, params, "1", grads), grads
 
 
 def _feed_forward_forward(x, params, activation):
-    """与 feed_forward 相同，另外留下：激活前的值、门（激活是 x·门 的形式时）、激活后的值。"""
-    hidden, gate = _linear(x, params, "1"), None
-    if activation == "relu":
-        active = relu(hidden)
-    elif activation in ("gelu", "silu"):
-        gate = _gelu_gate(hidden) if activation == "gelu" else sigmoid(hidden)
-        active = hidden * gate
-    elif activation == "gelu_exact":
-        active = gelu(hidden)
+    """与 feed_forward 相同，另外留下激活后的值和激活函数的斜率。"""
+    hidden = _linear(x, params, "1")
+    if activation == "gelu":
+        active, slope = gelu_and_slope(hidden)
+    elif activation in _BACKWARDS:
+        active, slope = ACTIVATIONS[activation](hidden), _BACKWARDS[activation](np.ones_like(hidden), hidden)
     else:
-        raise ValueError(f"activation 应是 relu、gelu、gelu_exact、silu 之一，收到 {activation!r}：别的函数没有写反向")
-    return _linear(active, params, "2"), (hidden, gate, active)
+        raise ValueError(f"activation 应是 {'、'.join(ACTIVATIONS)} 之一，收到 {activation!r}")
+    return _linear(active, params, "2"), (active, slope)
+
+
+_BACKWARDS = {"relu": relu_backward, "silu": silu_backward, "gelu_exact": gelu_backward}
 
 
 def swiglu_feed_forward_backward(dy, x, params, *, saved=None):
-    """SwiGLU 的反向：相乘的两路，每一路的梯度是 dy 乘以另一路。
+    """SwiGLU 的反向：两路相乘，每一路的梯度是乘积的梯度乘以另一路。
 
     形状：dy [..., n, d], x [..., n, d], params.W_gate [d, d_ff], params.W_up [d, d_ff], params.W_down [d_ff, d]
         -> dx [..., n, d], 梯度 参数
+    错误：dy 与 x 形状不同时 ValueError。
     """
+    dy, x = _same(dy, x)
     if saved is None:
         _, saved = _swiglu_forward(x, params)
-    hidden, gate, up, active = saved
+    hidden, active, up = saved
     grads = {}
-    dproduct = _linear_backward(dy, active, params, "down", grads)
-    dup = dproduct * hidden * gate
-    dproduct *= up
-    dhidden = dproduct * (gate * (1 + hidden * (1 - gate)))
-    dx = _linear_backward(dhidden, x, params, "gate", grads)
-    dx += _linear_backward(dup, x, params, "up", grads)
+    dproduct = _linear_backward(dy, active * up, params, "down", grads)
+    dx = _linear_backward(silu_backward(dproduct * up, hidden), x, params, "gate", grads)
+    dx += _linear_backward(dproduct * active, x, params, "up", grads)
     return dx, grads
 
 
 def _swiglu_forward(x, params):
     hidden, up = _linear(x, params, "gate"), _linear(x, params, "up")
-    gate = sigmoid(hidden)
-    active = hidden * gate * up
-    return _linear(active, params, "down"), (hidden, gate, up, active)
+    active = silu(hidden)
+    return _linear(active * up, params, "down"), (hidden, active, up)
 
 
 # ---------------------------------------------------------------- 一层、整个模型
@@ -352,42 +421,43 @@ def _swiglu_forward(x, params):
 def transformer_block_backward(dy, x, params, config, mask=None, *, saved=None):
     """一层的反向，返回 dx 和与 params 同样布局的梯度。mask 与前向相同。
 
-    残差的反向是把梯度抄成两份：一份直接往前传，一份进子层，最后相加。梯度因此总有一条不经过任何矩阵的直路。
+    残差的反向是把梯度抄成两份：一份直接往前传，一份进子层，最后相加。所以梯度总有一条不经过任何矩阵的直路。
 
     形状：dy [..., n, d], x [..., n, d], params 参数, config 设置 -> dx [..., n, d], 梯度 参数
+    错误：dy 与 x 形状不同时 ValueError。
     """
     if saved is None:
-        _, saved = _block_forward(x, params, config, mask)
+        _expect(dy, np.shape(x))
+        _, saved = _block_forward(as_float(x, "x"), params, config, mask)
     grads = {}
-    dx = _sublayer_backward(dy, "ffn", "norm_2", params, config, mask, saved["ffn"], grads)
-    return _sublayer_backward(dx, "attention", "norm_1", params, config, mask, saved["attention"], grads), grads
+    for part, name in (("ffn", "norm_2"), ("attention", "norm_1")):
+        normalized, inner, kept = saved[part]
+        if config.norm_position == "pre":  # x + f(norm(x))
+            dinner, grads[part] = _part_backward(part, dy, inner, params[part], config, kept)
+            dx, grads[name] = _norm_backward(dinner, normalized, params[name], config)
+            dy = dx + dy
+        else:  # norm(x + f(x))
+            dsum, grads[name] = _norm_backward(dy, normalized, params[name], config)
+            dx, grads[part] = _part_backward(part, dsum, inner, params[part], config, kept)
+            dy = dx + dsum
+    return dy, grads
 
 
 def _block_forward(x, params, config, mask):
-    """与 transformer_block 相同，另外留下两个子层反向要用的数组。"""
+    """与 transformer_block 相同，另外给每个子层留下：归一化的 x̂ 和 1/σ、子层的输入、子层自己留下的数组。"""
     saved = {}
     for part, name in (("attention", "norm_1"), ("ffn", "norm_2")):
-        pre = config.norm_position == "pre"
-        inner = apply_norm(x, params[name], config.norm, config.norm_eps) if pre else x
-        y, kept = _part_forward(part, inner, params[part], config, mask)
-        y += x  # y 是刚建的数组
-        saved[part] = (x if pre else y, inner, kept)
-        x = y if pre else apply_norm(y, params[name], config.norm, config.norm_eps)
+        if config.norm_position == "pre":
+            inner, normalized = _norm_forward(x, params[name], config)
+            y, kept = _part_forward(part, inner, params[part], config, mask)
+            y += x
+            x, saved[part] = y, (normalized, inner, kept)
+        else:
+            y, kept = _part_forward(part, x, params[part], config, mask)
+            y += x
+            y, normalized = _norm_forward(y, params[name], config)
+            x, saved[part] = y, (normalized, x, kept)
     return x, saved
-
-
-def _sublayer_backward(dy, part, name, params, config, mask, saved, grads):
-    """Pre-LN 的 x + f(norm(x))，或 Post-LN 的 norm(x + f(x))。"""
-    normed, inner, kept = saved  # 归一化的输入、子层的输入、子层留下的数组
-    if config.norm_position == "pre":
-        dinner, grads[part] = _part_backward(part, dy, inner, params[part], config, mask, kept)
-        dx = _norm_backward(dinner, normed, name, params, config, grads)
-        dx += dy
-    else:
-        dy = _norm_backward(dy, normed, name, params, config, grads)
-        dx, grads[part] = _part_backward(part, dy, inner, params[part], config, mask, kept)
-        dx += dy
-    return dx
 
 
 def _part_forward(part, x, params, config, mask):
@@ -398,24 +468,27 @@ def _part_forward(part, x, params, config, mask):
     return _feed_forward_forward(x, params, config.activation)
 
 
-def _part_backward(part, dy, x, params, config, mask, saved):
+def _part_backward(part, dy, x, params, config, saved):
     if part == "attention":
-        return multi_head_attention_backward(dy, x, params, config.n_heads, config.kv_heads, mask,
-                                             rope_base=_rope_base(config), saved=saved)
+        return multi_head_attention_backward(dy, x, params, config.n_heads, config.kv_heads, rope_base=_rope_base(config),
+                                             saved=saved)
     if config.activation == "swiglu":
         return swiglu_feed_forward_backward(dy, x, params, saved=saved)
     return feed_forward_backward(dy, x, params, config.activation, saved=saved)
 
 
-def _norm_backward(dy, x, name, params, config, grads):
-    gain = params[name]["gain"]
-    if config.norm == "rms":
-        dx, dgain = rms_norm_backward(dy, x, gain, config.norm_eps)
-        grads[name] = {"gain": dgain}
-        return dx
-    dx, dgain, dbias = layer_norm_backward(dy, x, gain, config.norm_eps)
-    grads[name] = {"gain": dgain} | ({"bias": dbias} if "bias" in params[name] else {})
-    return dx
+def _norm_forward(x, params, config):
+    """与 apply_norm 相同，另外留下 (x̂, 1/σ)。"""
+    normalized = _normalize(x, config.norm, config.norm_eps)
+    y = normalized[0] * params["gain"]
+    if "bias" in params:
+        y += params["bias"]
+    return y, normalized
+
+
+def _norm_backward(dy, normalized, params, config):
+    dx, dgain, dbias = _normalize_backward(dy, *normalized, params["gain"], config.norm)
+    return dx, {"gain": dgain} | ({"bias": dbias} if "bias" in params else {})
 
 
 def loss_and_gradients(model, ids, targets):
@@ -434,7 +507,9 @@ def loss_and_gradients(model, ids, targets):
     for block in params["blocks"]:
         x, kept = _block_forward(x, block, config, mask)
         saved.append(kept)
-    final = apply_norm(x, params["norm_f"], config.norm, config.norm_eps) if "norm_f" in params else x
+    final = x
+    if "norm_f" in params:
+        final, normalized = _norm_forward(x, params["norm_f"], config)
     head = params["wte"].T if config.tie_embeddings else params["lm_head"]
     logits = linear(final, head)
     loss = cross_entropy(logits, targets)
@@ -442,7 +517,7 @@ def loss_and_gradients(model, ids, targets):
     grads = {}
     dx, dhead, _ = linear_backward(cross_entropy_backward(logits, targets), final, head)
     if "norm_f" in params:
-        dx = _norm_backward(dx, x, "norm_f", params, config, grads)
+        dx, grads["norm_f"] = _norm_backward(dx, normalized, params["norm_f"], config)
     blocks = []
     for block, kept in zip(reversed(params["blocks"]), reversed(saved)):
         dx, block_grads = transformer_block_backward(dx, None, block, config, mask, saved=kept)
@@ -474,6 +549,11 @@ def _linear_backward(dy, x, params, name, grads):
     if f"b_{name}" in params:
         grads[f"b_{name}"] = db
     return dx
+
+
+def _sentences(x):
+    """[n, d] 或 [..., n, d] → [b, n, d]。"""
+    return x.reshape(-1, *x.shape[-2:])
 
 
 def _rope_base(config):
