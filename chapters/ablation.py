@@ -1,6 +1,6 @@
 """Chapter 12's laboratory: one small model of Tang poems, trained whole and with one part removed at a time.
 
-    python chapters/ablation.py ablation     seven variants, three seeds each   -> chapters/stored/ablation.json
+    python chapters/ablation.py ablation     seven variants, two seeds each     -> chapters/stored/ablation.json
     python chapters/ablation.py poet         one longer run                     -> chapters/stored/poet.npz, poet.json
 
 The variants that `lib.model.Config` has no setting for (no residual, no norm, no feed-forward, no scaling) are put
@@ -30,7 +30,7 @@ from lib.normalization import layer_norm
 from lib.training import AdamW, evaluate, gradient_norm, leaves, random_batch, train, warmup_cosine
 
 STORED = Path(__file__).resolve().parent / "stored"
-SMALL = dict(context_length=32, d_model=48, n_layers=3, n_heads=4)
+SMALL = dict(context_length=36, d_model=64, n_layers=3, n_heads=4)
 POET = dict(context_length=48, d_model=96, n_layers=4, n_heads=4)
 
 
@@ -132,7 +132,7 @@ def build(name, vocab_size, seed):
     return Variant(Config(vocab_size=vocab_size, **SMALL | settings), np.random.default_rng(seed), **parts)
 
 
-def run(model, data, validation, steps, batch_size, rng, lr=3e-3, every=25):
+def run(model, data, validation, steps, batch_size, rng, lr=4e-3, every=50):
     """[(step, validation loss)] of one run; a loss that isn't finite ends it."""
     optimizer, schedule, curve = AdamW(weight_decay=0.0), warmup_cosine(steps, lr, warmup=30), []
     for step in range(steps):
@@ -151,7 +151,7 @@ def run(model, data, validation, steps, batch_size, rng, lr=3e-3, every=25):
     return curve
 
 
-def ablation(steps=400, seeds=3):
+def ablation(steps=800, seeds=2):
     data, validation, characters = load_poems()
     counts = np.bincount(data, minlength=len(characters)) + 1.0
     unigram = float(-np.log(counts / counts.sum())[validation].mean())
