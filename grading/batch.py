@@ -86,10 +86,15 @@ def _only_one(out):
         yield
 
 
+# Besides the submission, a grade depends on the source, the private seed, the limits, and this code.
+DECIDING = ("assignment", "checks", "execution", "kernels", "plain", "rebuild", "trusted", "inside/kernel", "inside/wire")
+
+
 def _base_fingerprint(assignment, limits):
-    """Everything besides the submission that a grade depends on."""
     digest = hashlib.sha256(f"{assignment.name}{assignment.fingerprint}{course_seed()}{limits}".encode())
-    for path in sorted(Path(__file__).parent.rglob("*.py")):
+    here = Path(__file__).parent
+    mutants = here / "mutants" / f"{assignment.name.replace('-', '_')}.py"  # they choose the messages
+    for path in [*(here / f"{name}.py" for name in DECIDING), *([mutants] if mutants.exists() else [])]:
         digest.update(path.read_bytes())
     return digest.hexdigest()
 

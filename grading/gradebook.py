@@ -6,12 +6,11 @@ of a submission, and what is there needs no second run.
 """
 
 import json
-import os
-import sys
 from contextlib import contextmanager
 from pathlib import Path
 
 import sqlalchemy as sa
+from alembic.script import ScriptDirectory
 from nbgrader import api
 from nbgrader.utils import parse_utc
 
@@ -31,26 +30,34 @@ def sqlite_url(path):
     return f"sqlite:///{Path(path).resolve()}?timeout=60"
 
 
+def _create(db_url):
+    """Make the tables if they are missing, ours and nbgrader's, and note the version of nbgrader's.
+
+    nbgrader would start a program to learn that version, and note it last: a kill just before would leave the database
+    without one for ever.
+    """
+    engine = sa.create_engine(db_url)
+    with engine.connect() as connection:
+        if engine.dialect.name == "sqlite":
+            connection.execute(sa.text("PRAGMA journal_mode=WAL"))
+            connection.commit()
+        if "alembic_version" not in sa.inspect(connection).get_table_names():
+            head = ScriptDirectory(Path(api.__file__).parent / "alembic").get_current_head()
+            api.Base.metadata.create_all(connection)
+            connection.execute(sa.text("CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL)"))
+            connection.execute(sa.text("INSERT INTO alembic_version VALUES (:v)"), {"v": head})
+        RECORD.create(connection, checkfirst=True)
+        connection.commit()
+    engine.dispose()
+
+
 class GradeStore:
     """An open gradebook."""
 
     def __init__(self, db_url, course_id="default_course"):
-        # nbgrader starts `alembic` by name when it makes a new database; it lies beside this interpreter.
-        os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
+        _create(db_url)
         self.gradebook = api.Gradebook(db_url, course_id)
         self.db = self.gradebook.db
-        RECORD.create(self.gradebook.engine, checkfirst=True)
-        with self._transaction():
-            if self.gradebook.engine.dialect.name == "sqlite":
-                self.db.execute(sa.text("PRAGMA journal_mode=WAL"))
-            self._finish_creation()
-
-    def _finish_creation(self):
-        """nbgrader notes the version of a new database last; a kill just before would leave it unmarked for ever."""
-        if "alembic_version" not in sa.inspect(self.gradebook.engine).get_table_names():
-            self.db.execute(sa.text("CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL)"))
-        if not self.db.execute(sa.text("SELECT COUNT(*) FROM alembic_version")).scalar():
-            self.db.execute(sa.text("INSERT INTO alembic_version VALUES (:v)"), {"v": api.get_alembic_version()})
 
     @contextmanager
     def _transaction(self):

@@ -119,8 +119,8 @@ def _student_folder(found, entry, assignment):
     chosen = inside.get(assignment)
     if chosen is None and not moodle:
         others = [e for e in inside.values() if e.is_dir(follow_symlinks=False) and not e.name.startswith(".")]
-        if others and not any(e.name.endswith((".ipynb", ".zip")) for e in inside.values()):
-            return  # nbgrader's layout, and this student handed in other assignments only
+        if (others or not inside) and not any(e.name.endswith((".ipynb", ".zip")) for e in inside.values()):
+            return  # nbgrader's layout, and this student has not handed in this assignment
     submission = Submission(student)
     if chosen is not None and (chosen.is_symlink() or not chosen.is_dir(follow_symlinks=False)):
         submission.notes["not-a-plain-file"] = f"{assignment} 不是普通文件夹，没有读取"

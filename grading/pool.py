@@ -6,6 +6,7 @@ survive both, since what runs in it handles hostile submissions.
 
 import multiprocessing
 import signal
+import sys
 import time
 from multiprocessing.connection import wait
 
@@ -93,6 +94,10 @@ class _Worker:
 
 
 def _serve(pipe, function):
+    if sys.platform == "linux":
+        from grading.inside.confine import die_with_parent
+
+        die_with_parent()  # the fork server, which ends with the main process
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the main process decides
     while True:
         try:
@@ -103,4 +108,7 @@ def _serve(pipe, function):
             answer = ("done", function(task))
         except Exception as error:  # noqa: BLE001  the main process decides what an error means
             answer = ("error", error)
-        pipe.send(answer)
+        try:
+            pipe.send(answer)
+        except OSError:
+            break  # nobody waits for it any more
