@@ -155,9 +155,8 @@ def multi_head_attention(x, params, n_heads, n_kv_heads=None, mask=None, *, rota
     n_kv_heads = n_heads if n_kv_heads is None else n_kv_heads
     if as_count(n_heads, "n_heads") % as_count(n_kv_heads, "n_kv_heads"):
         raise ValueError(f"n_heads={n_heads} 应能被 n_kv_heads={n_kv_heads} 整除：每个键值头服务同样多的查询头")
-    q = split_heads(_project(x, params, "Q"), n_heads)
-    k = split_heads(_project(x, params, "K"), n_kv_heads)
-    v = split_heads(_project(x, params, "V"), n_kv_heads)
+    q, k, v = _project_qkv(x, params)
+    q, k, v = split_heads(q, n_heads), split_heads(k, n_kv_heads), split_heads(v, n_kv_heads)
     if rotate is not None:
         start = 0 if cache is None else cache.length
         q, k = rotate(q, start), rotate(k, start)
@@ -176,6 +175,35 @@ def _project(x, params, name):
     if f"W_{name}" not in params:
         raise ValueError(f"params 缺少 W_{name}；应含 W_Q、W_K、W_V、W_O（可选 b_Q…b_O），收到 {sorted(params)}")
     return linear(x, params[f"W_{name}"], params.get(f"b_{name}"))
+
+
+def _project_qkv(x, params):
+    """三个投影。W_Q、W_K、W_V 若是一个大矩阵并排的三段（lib.model.pack 这样存），就一次乘完再切开，结果相同而更快。"""
+    whole = _side_by_side([params.get(f"W_{name}") for name in "QKV"])
+    if whole is None:
+        return [_project(x, params, name) for name in "QKV"]
+    everything, parts, start = linear(x, whole), [], 0
+    for name in "QKV":
+        stop = start + params[f"W_{name}"].shape[1]
+        parts.append(everything[..., start:stop])
+        if params.get(f"b_{name}") is not None:
+            parts[-1][...] += params[f"b_{name}"]
+        start = stop
+    return parts
+
+
+def _side_by_side(matrices):
+    """几个矩阵若恰是同一块内存从左到右的视图，交回那个大矩阵，否则 None；视图永远与它一致，所以不怕参数被改动。"""
+    whole = getattr(matrices[0], "base", None)
+    if whole is None or whole.ndim != 2 or any(getattr(W, "base", None) is not whole for W in matrices):
+        return None
+    start = 0
+    for W in matrices:
+        segment = whole[:, start : start + W.shape[1]]
+        if W.shape != segment.shape or W.strides != segment.strides or W.ctypes.data != segment.ctypes.data:
+            return None
+        start += W.shape[1]
+    return whole if start == whole.shape[1] else None
 
 
 def _masked(scores, mask):

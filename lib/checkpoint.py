@@ -109,7 +109,7 @@ def assemble(kind, tensors, config, shapes, dtype):
             continue
         array = array.T if transpose else array
         parts = np.split(array, np.cumsum(widths)[:-1], axis=-1)
-        arrays |= {path: _own(part, dtype) for path, part in zip(paths, parts)}
+        arrays |= {path: part.astype(dtype) for path, part in zip(paths, parts)}
     if config.tie_embeddings and "wte" in arrays and "lm_head.weight" in bare:  # 绑定的输出层有时也存一份
         if not np.array_equal(bare.pop("lm_head.weight").astype(dtype), arrays["wte"]):
             problems.append("设置说输出层与嵌入表共用，文件里的 lm_head.weight 却与嵌入表不同")
@@ -261,12 +261,6 @@ def _activation(name):
 
 def _strip(name):
     return name.removeprefix("transformer.").removeprefix("model.")
-
-
-def _own(array, dtype):
-    """转成要的精度，并确保是自己的、连续的内存（转置的保持转置存放：逐个生成时按列读更快）。"""
-    array = array.astype(dtype, order="K")
-    return array if array.flags.c_contiguous or array.flags.f_contiguous else np.ascontiguousarray(array)
 
 
 def _leaves(tree, path=""):

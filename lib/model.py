@@ -28,7 +28,7 @@ from lib.functional import linear
 from lib.normalization import apply_norm
 from lib.position import sinusoidal_encoding
 
-__all__ = ["Config", "PRESETS", "parameter_shapes", "GPT"]
+__all__ = ["Config", "PRESETS", "parameter_shapes", "pack", "GPT"]
 
 CHOICES = {"norm": ("layer", "rms"), "norm_position": ("pre", "post"),
            "position": ("learned", "sinusoidal", "rotary", "none"), "activation": (*ACTIVATIONS, "swiglu")}
@@ -139,6 +139,24 @@ def parameter_shapes(config):
     return shapes
 
 
+def pack(params):
+    """同样的参数，换成逐个生成最快的存法；数值和形状都不变。
+
+    生成一个词元要把全部权重从内存读一遍，快慢只看读得顺不顺：每个矩阵让较长的一轴连续；
+    W_Q、W_K、W_V 并排放进一个大矩阵，各是它的一段视图，注意力便能一次乘完。
+    """
+    if isinstance(params, list):
+        return [pack(value) for value in params]
+    if not isinstance(params, dict):
+        return np.asarray(params, order="F" if params.ndim == 2 and params.shape[0] > params.shape[1] else "C")
+    packed = {name: pack(value) for name, value in params.items()}
+    if "W_Q" in packed:
+        matrices = [packed[f"W_{name}"] for name in "QKV"]
+        ends = np.cumsum([W.shape[1] for W in matrices])[:-1]
+        packed["W_Q"], packed["W_K"], packed["W_V"] = np.split(np.concatenate(matrices, axis=1), ends, axis=1)
+    return packed
+
+
 class GPT:
     """模型 = 设置 + 参数；调用它就是一次前向：model(ids) -> logits。
 
@@ -149,7 +167,7 @@ class GPT:
     def __init__(self, config, params=None, rng=None, dtype=np.float32):
         self.config = config
         if params is None:
-            params = _initialize(config, np.random.default_rng(0) if rng is None else rng, np.dtype(dtype))
+            params = pack(_initialize(config, np.random.default_rng(0) if rng is None else rng, np.dtype(dtype)))
         _check_params(params, parameter_shapes(config))
         self.params = params
         if config.position == "sinusoidal":  # 固定的表，不是参数
@@ -227,7 +245,7 @@ class GPT:
     def _from_tensors(cls, kind, fields, tensors, dtype):
         from lib.checkpoint import assemble
         config = Config(**fields)
-        return cls(config, assemble(kind, tensors, config, parameter_shapes(config), np.dtype(dtype)))
+        return cls(config, pack(assemble(kind, tensors, config, parameter_shapes(config), np.dtype(dtype))))
 
     def save(self, folder):
         """写成 from_pretrained 读得回的文件夹；设置与 GPT-2 或 Llama 相同时，transformers 也读得了。"""
