@@ -140,7 +140,7 @@ def parameter_shapes(config):
 
 
 def pack(params):
-    """同样的参数，换成逐个生成最快的存法；数值和形状都不变。
+    """同样的参数，换成逐个生成最快的存法；数值和形状都不变。读进来的权重已经这样存，随机初始化的没有（它们要训练）。
 
     生成一个词元要把全部权重从内存读一遍，快慢只看读得顺不顺：每个矩阵让较长的一轴连续；
     W_Q、W_K、W_V 并排放进一个大矩阵，各是它的一段视图，注意力便能一次乘完。
@@ -167,7 +167,7 @@ class GPT:
     def __init__(self, config, params=None, rng=None, dtype=np.float32):
         self.config = config
         if params is None:
-            params = pack(_initialize(config, np.random.default_rng(0) if rng is None else rng, np.dtype(dtype)))
+            params = _initialize(config, np.random.default_rng(0) if rng is None else rng, np.dtype(dtype))
         _check_params(params, parameter_shapes(config))
         self.params = params
         if config.position == "sinusoidal":  # 固定的表，不是参数

@@ -9,7 +9,7 @@ from hypothesis.extra import numpy as hnp
 
 from lib import attention, block, embedding, feedforward, functional, normalization, position, sampling
 from lib.generation import KVCache, generate, stream, window_start
-from lib.model import GPT, Config
+from lib.model import GPT, Config, pack
 
 settings.register_profile("lib", deadline=None, max_examples=40)
 settings.load_profile("lib")
@@ -437,3 +437,28 @@ def test_saving_and_loading_gives_the_same_model(recipe, tmp_path):
     assert np.array_equal(again([1, 2, 3]), model([1, 2, 3])) and again.num_parameters == model.num_parameters
     assert sorted(p.name for p in tmp_path.iterdir()) == ["config.json", "model.safetensors"]
     assert GPT.from_pretrained(tmp_path, dtype=np.float64)([1]).dtype == np.float64
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_packing_changes_how_weights_lie_in_memory_and_nothing_else(recipe):
+    model = tiny(recipe)
+    packed = GPT(model.config, pack(model.params))
+    np.testing.assert_allclose(packed(np.arange(9)), model(np.arange(9)), rtol=1e-12, atol=1e-13)
+    weights = packed.params["blocks"][0]["attention"]
+    assert weights["W_Q"].base is weights["W_K"].base is weights["W_V"].base
+    before = packed(np.arange(9))
+    weights["W_K"] *= 2  # in place: the views and the whole stay one
+    changed = packed(np.arange(9))
+    assert not np.allclose(changed, before)
+    weights["W_K"] = weights["W_K"] / 2  # replaced: no view any more
+    np.testing.assert_allclose(packed(np.arange(9)), before, rtol=1e-12, atol=1e-13)
+    weights["W_Q"], weights["W_K"], weights["W_V"] = (w.copy() for w in (weights["W_Q"], weights["W_K"], weights["W_V"]))
+    np.testing.assert_allclose(packed(np.arange(9)), before, rtol=1e-12, atol=1e-13)
+
+
+def test_views_in_another_order_are_not_taken_for_the_whole():
+    whole = np.random.default_rng(0).normal(size=(4, 12))
+    W = dict(zip(("W_K", "W_Q", "W_V"), np.split(whole, 3, axis=1))) | {"W_O": np.eye(4)}
+    x = np.random.default_rng(1).normal(size=(3, 4))
+    expected = attention.multi_head_attention(x, {k: v.copy() for k, v in W.items()}, 2)[0]
+    np.testing.assert_allclose(attention.multi_head_attention(x, W, 2)[0], expected, rtol=1e-12)
