@@ -17,6 +17,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import nbformat
+from nbconvert.preprocessors.sanitize import SanitizeHTML
 from tqdm import tqdm
 
 from grading import feedback, intake, pool, report, worker
@@ -67,7 +68,7 @@ def grade(name, submissions, out, *, solutions=SOLUTIONS, workers=None, schedule
         results = _engine(scheduler, workers, len(todo), limits)(tasks)
         for result in tqdm(results, total=len(todo), desc=name, unit="份", disable=not progress or not todo, file=sys.stderr):
             submission, fingerprint = todo[result["student"]]
-            _keep_notebook(out, name, result)
+            _keep_notebook(out, assignment, result)
             store.save(assignment, result, fingerprint, submission.submitted)
             summary.graded.append(result["student"])
         summary.rows = write_reports(store, out, {name: assignment}, solutions)
@@ -120,13 +121,24 @@ def _given_up(task, reason):
     return worker.ungraded(task, {"given-up": words[reason]})
 
 
-def _keep_notebook(out, name, result):
+def _keep_notebook(out, assignment, result):
     """The executed notebook, for the teacher and for nbgrader's formgrader."""
-    folder = out / "autograded" / result["student"] / name
+    path = out / "autograded" / result["student"] / assignment.name / f"{assignment.name}.ipynb"
     if result["notebook"]:
-        write_if_changed(folder / f"{name}.ipynb", result["notebook"])
-    elif (folder / f"{name}.ipynb").exists():
-        (folder / f"{name}.ipynb").unlink()
+        notebook = harmless(nbformat.reads(result["notebook"], as_version=4), assignment)
+        write_if_changed(path, nbformat.writes(notebook, version=nbformat.NO_CONVERT))
+    else:
+        path.unlink(missing_ok=True)
+
+
+def harmless(notebook, assignment):
+    """Texts of the student's can't act in the browser in which a teacher reads them; outputs are data already."""
+    given = {cell.source for cell in assignment.pristine.cells if cell.cell_type == "markdown"}
+    clean = SanitizeHTML(enabled=True)
+    for number, cell in enumerate(notebook.cells):
+        if cell.cell_type == "markdown" and cell.source not in given:
+            notebook.cells[number], _ = clean.preprocess_cell(cell, {}, number)
+    return notebook
 
 
 def write_if_changed(path, text):

@@ -11,7 +11,7 @@ from pathlib import Path
 import jinja2
 
 from grading.assignment import grade_id, is_answer, is_graded, is_test, role
-from grading.rebuild import PICTURES, released_text
+from grading.rebuild import released_text
 
 TEMPLATES = Path(__file__).resolve().parent / "templates"
 
@@ -46,7 +46,6 @@ class Task:
     title: str
     answer: str | None = None
     expects_answer: bool = True
-    pictures: list = field(default_factory=list)
     items: list = field(default_factory=list)
     comment: str = ""
 
@@ -80,7 +79,7 @@ def sheet(notebook, name, answers, messages, cells, comments, notes=()):
             for level, text in re.findall(r"^(#{1,4})\s+(.+)$", cell.source, re.M):
                 title, heading = (text, heading) if level == "#" else (title, text)
         if is_answer(cell):
-            tasks.append(Task(heading or _title(cell), answers.get(grade_id(cell)), True, _pictures(cell),
+            tasks.append(Task(heading or _title(cell), answers.get(grade_id(cell)),
                               comment=_comment(comments.get(grade_id(cell)))))
         if is_graded(cell):
             if not tasks:
@@ -113,12 +112,6 @@ def _title(cell):
     if defined := re.search(r"^(?:def|class) (\w+)", cell.source, re.M):
         return defined[1]
     return grade_id(cell)
-
-
-def _pictures(cell):
-    bundles = [b for b in cell.get("attachments", {}).values() if isinstance(b, dict)]
-    return [f"data:{mime};base64,{re.sub(r'[^A-Za-z0-9+/=]', '', data)}"
-            for bundle in bundles for mime, data in bundle.items() if mime in PICTURES and isinstance(data, str)]
 
 
 def page(student, sheets):

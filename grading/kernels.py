@@ -7,6 +7,7 @@ is interrupted, then killed.
 
 import contextlib
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -26,6 +27,7 @@ MAX_CONTENT = 16 << 20  # of a message's JSON part, which costs many times its s
 MAX_OUTPUTS = 200  # of a cell
 TICK = 0.25  # seconds between looks at the process
 GRACE = 2.0  # seconds that an interrupted kernel has to answer
+BASE64 = re.compile(r"[A-Za-z0-9+/=\s]+")
 SHOWN_TYPES = ("text/plain", "image/png")  # all else could act in a teacher's browser
 
 
@@ -335,8 +337,8 @@ class _Outputs:
         self.outputs.append(output)
 
     def _cut(self, text, mime="text/plain"):
-        if mime == "image/png":  # half a picture is none
-            return text if len(text) < 4 << 20 else ""
+        if mime == "image/png":  # half a picture is none, and what isn't base64 could act in a page
+            return text if len(text) < 4 << 20 and BASE64.fullmatch(text) else ""
         if len(text) > self.room:
             text = text[:max(0, self.room)] + "\n…（输出太多，其余省略）"
             self.room = 0

@@ -7,6 +7,7 @@ student added stay where they stood: helpers that an answer uses may live there.
 
 import copy
 import json
+import re
 from dataclasses import dataclass, field
 
 import nbformat
@@ -19,6 +20,7 @@ MAX_SOURCE = 200_000  # characters of one cell
 MAX_EXTRA = 500  # cells that a student added
 MAX_ATTACHED = 8 << 20  # bytes of pictures in answers
 PICTURES = ("image/png", "image/jpeg", "image/gif")
+BASE64 = re.compile(r"[A-Za-z0-9+/=\s]+")  # anything else could end the attribute of a page that it stands in
 
 
 class Unreadable(ValueError):
@@ -118,7 +120,7 @@ def _pictures(attachments):
     kept, room = {}, MAX_ATTACHED
     for name, bundle in attachments.items() if isinstance(attachments, dict) else ():
         for mime, data in bundle.items() if isinstance(bundle, dict) else ():
-            if mime in PICTURES and isinstance(data, str) and len(data) <= room:
+            if mime in PICTURES and isinstance(data, str) and len(data) <= room and BASE64.fullmatch(data):
                 room -= len(data)
                 kept[str(name)[:100]] = {mime: data}
     return kept
