@@ -3,7 +3,15 @@
 from . import anchors, assets, figures, glossary, maths, notebooks, pages, search
 
 
+def site_address(app, config):
+    """Where the published site lies follows from the repository's address: GitHub Pages."""
+    host, owner, name = config.html_theme_options["repository_url"].removeprefix("https://").split("/")
+    if not config.html_baseurl and host == "github.com":
+        config.html_baseurl = f"https://{owner}.github.io/{name}/"
+
+
 def setup(app):
+    app.connect("config-inited", site_address)
     for part in (notebooks, anchors, maths, glossary, search, figures, assets, pages):
         part.setup(app)
     # Jupyter Book sets this even where sphinx_comments isn't loaded.

@@ -4,6 +4,8 @@ reads out. Plain replacements of exact markup; a test finds whatever English is 
 import re
 from pathlib import Path
 
+from docutils import nodes
+
 REPLACED = {
     'title="Toggle primary sidebar"': 'title="显示或隐藏全书目录" aria-label="显示或隐藏全书目录"',
     'title="Toggle secondary sidebar"': 'title="显示或隐藏本页目录" aria-label="显示或隐藏本页目录"',
@@ -34,8 +36,33 @@ REPLACED = {
 LOGO = re.compile(r'(<div class="sidebar-primary-item")(>\s*<a class="navbar-brand)')
 
 
+DESCRIPTION_LENGTH = 110
+
+
+def description(title, doctree):
+    """What search engines show of a page: its title, then its first sentences."""
+    text = title
+    for block in doctree.findall(lambda n: isinstance(n, (nodes.paragraph, nodes.list_item))):
+        if isinstance(block.parent, nodes.list_item):
+            continue
+        text += ("" if text.endswith(("。", "：", "；")) else "。") + " ".join(block.astext().replace("$", "").split())
+        if len(text) > DESCRIPTION_LENGTH:
+            break
+    return text if len(text) <= DESCRIPTION_LENGTH else text[: DESCRIPTION_LENGTH - 1] + "…"
+
+
+def describe(app, pagename, templatename, context, doctree):
+    title = re.sub(r"<[^>]+>", "", context.get("title") or "")
+    # docutils and the theme both say it.
+    context["metatags"] = re.sub(r'<meta name="viewport"[^>]*>', "", context.get("metatags") or "")
+    if pagename == "search":
+        context["description"] = f"在《{app.config.html_title}》全书中搜索术语、公式、代码与句子。"
+    else:
+        context["description"] = description(title, doctree) if doctree else f"{title} —— {app.config.html_title}"
+
+
 def finish(app, exception):
-    if exception or app.builder.format != "html":
+    if exception or app.builder.name != "html":
         return
     for path in Path(app.outdir).rglob("*.html"):
         text = path.read_text(encoding="utf-8")
@@ -46,4 +73,5 @@ def finish(app, exception):
 
 
 def setup(app):
+    app.connect("html-page-context", describe)
     app.connect("build-finished", finish)

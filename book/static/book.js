@@ -6,7 +6,7 @@
 
   const loadScript = (name) =>
     new Promise((done, failed) => {
-      const script = Object.assign(document.createElement("script"), { src: here + name, onload: done, onerror: failed });
+      const script = Object.assign(document.createElement("script"), { src: `${here}${name}?v=@version@`, onload: done, onerror: failed });
       document.head.append(script);
     });
 
