@@ -81,15 +81,17 @@ def forward_flops(config, n):
 def kv_cache_bytes(config, n_tokens, batch=1, bytes_per_value=2):
     """键值缓存的字节数：2（K 和 V）× 层数 × batch × 词元数 × 键值头数 × d_head × 每个数的字节数。
 
-    config 可以是 Config，也可以是三个数（层数, 键值头数, d_head）。有滑动窗口时，窗口之外的词元不必留。
+    config 可以是 Config，也可以是三个数 (n_layers, n_kv_heads, d_head) 或以它们为键的字典。
+    有滑动窗口时，窗口之外的词元不必留。
     """
-    if isinstance(config, (tuple, list)):
-        if len(config) != 3:
-            raise ValueError(f"应给三个数（层数, 键值头数, d_head），收到 {config}")
-        layers, heads, width = (as_count(v, name) for v, name in zip(config, ("层数", "键值头数", "d_head")))
-        window = None
+    names, window = ("n_layers", "n_kv_heads", "d_head"), None
+    if hasattr(config, "kv_heads"):
+        numbers, window = (config.n_layers, config.kv_heads, config.d_head), config.window
     else:
-        layers, heads, width, window = config.n_layers, config.kv_heads, config.d_head, config.window
+        numbers = [config.get(name) for name in names] if isinstance(config, dict) else config
+    if len(numbers) != 3 or None in numbers:
+        raise ValueError(f"应给 Config，或三个数 {', '.join(names)}，收到 {config}")
+    layers, heads, width = (as_count(number, name) for number, name in zip(numbers, names))
     n_tokens = as_count(n_tokens, "n_tokens", 0)
     kept = n_tokens if window is None else min(n_tokens, window)
     return 2 * layers * as_count(batch, "batch") * kept * heads * width * as_count(bytes_per_value, "bytes_per_value")

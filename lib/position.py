@@ -51,9 +51,9 @@ def rotary(x, positions, base=10000.0, layout="half"):
     """
     x, positions = as_float(x, "x"), as_float(positions, "positions")
     d = x.shape[-1] if x.ndim else 0
-    if x.ndim < 2 or positions.shape != x.shape[-2:-1]:
-        raise ValueError(f"x 应是 [..., n, d]，positions 应是 [n]：收到 x {x.shape}、positions {positions.shape}")
-    angles = positions[:, None] * _frequencies(d, base)  # 在 float64 里算角度：位置大时 float32 会差出几个千分之一
+    if x.ndim < 2 or positions.shape[-1:] != x.shape[-2:-1] or positions.ndim >= x.ndim:
+        raise ValueError(f"x 应是 [..., n, d]，positions 应是 [n]（可带批）：收到 x {x.shape}、positions {positions.shape}")
+    angles = positions[..., None] * _frequencies(d, base)  # 在 float64 里算角度：位置大时 float32 会差出几个千分之一
     cos, sin = np.cos(angles).astype(x.dtype), np.sin(angles).astype(x.dtype)
     if layout not in ("half", "interleaved"):
         raise ValueError(f'layout 应是 "half" 或 "interleaved"，收到 {layout!r}')

@@ -255,6 +255,7 @@ def test_cache_bytes():
     assert kv_cache_bytes((48, 8, 128), 100_000) / 1e9 == pytest.approx(19.66, abs=0.005)
     assert kv_cache_bytes((48, 40, 128), 10_000) / kv_cache_bytes((48, 8, 128), 10_000) == 5
     assert kv_cache_bytes((48, 8, 128), 10_000, batch=3) == 3 * 1_966_080_000
+    assert kv_cache_bytes(dict(n_layers=48, n_kv_heads=8, d_head=128), 10_000) == 1_966_080_000
     config = PRESETS["mistral-7b"]
     assert kv_cache_bytes(config, 8192) == kv_cache_bytes(config, 4096)  # nothing beyond the window is needed
 

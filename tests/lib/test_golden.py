@@ -160,3 +160,25 @@ def test_gpt2_small_has_the_size_of_transformers():
     from lib.model import PRESETS
     with torch.device("meta"):
         assert GPT2LMHeadModel(GPT2Config()).num_parameters() == count_parameters(PRESETS["gpt2"]) == 124_439_808
+
+
+@pytest.mark.peers
+def test_a_real_pretrained_model_equals_transformers(root):
+    """SmolLM2-135M-Instruct, quantised to 4 bits in its GGUF file: dequantised here and there, the same logits."""
+    weights = root / "data" / "smollm2" / "SmolLM2-135M-Instruct.Q4_1.gguf"
+    if not weights.exists():
+        pytest.skip("需要真实的预训练模型：make real-model")
+    import torch
+    from transformers import AutoModelForCausalLM
+
+    from lib.tokenizer import ByteBPE
+    model, tokenizer = GPT.from_gguf(weights), ByteBPE.from_gguf(weights)
+    ids = tokenizer.encode("The capital of France is")
+    assert tokenizer.decode(generate(model, ids, 1, temperature=0)[len(ids):]) == " Paris"
+    theirs = AutoModelForCausalLM.from_pretrained(weights.parent, gguf_file=weights.name, dtype=torch.float32).eval()
+    long = tokenizer.encode("The old clock in the hall struck nine. Anna closed the book and walked to the window. " * 3)
+    with torch.no_grad():
+        for prompt in (ids, long):
+            expected = theirs(torch.tensor([prompt])).logits[0].numpy()
+            assert np.abs(expected).max() > 20
+            np.testing.assert_allclose(model(prompt), expected, **LOGITS)

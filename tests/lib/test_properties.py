@@ -251,6 +251,13 @@ def test_rotary_keeps_length_and_sees_only_distance(seed, start, gap, layout):
     np.testing.assert_allclose(here, there, atol=1e-9)
 
 
+def test_rotary_takes_the_positions_of_each_sequence():
+    x, positions = normal(0, 2, 3, 4, 8), np.array([[0, 1, 2, 3], [5, 6, 7, 8]])
+    turned = position.rotary(x, positions[:, None])
+    for i in range(2):
+        np.testing.assert_array_equal(turned[i], position.rotary(x[i], positions[i]))
+
+
 @given(seeds)
 def test_the_two_rotary_layouts_differ_by_a_permutation(seed):
     x, positions = normal(seed, 5, 8), np.arange(5)
