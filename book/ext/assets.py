@@ -31,7 +31,7 @@ SCRIPTS = (
     "scripts/pydata-sphinx-theme.js", "book.js",
 )  # fmt: skip
 # Loaded later, by scripts; nothing in the pages names them.
-LATER = ("search.js", "search-data.js", "pyrun", "pyodide", "journey")
+LATER = ("search.js", "search-data.js", "pyrun", "pyodide")
 STYLESHEET = re.compile(r'[ \t]*<link\b[^>]*\brel="stylesheet"[^>]*\bhref="([^"]*?_static/)([^"?]+)[^"]*"[^>]*>\n?|'
                         r'[ \t]*<link\b[^>]*\bhref="([^"]*?_static/)([^"?]+)[^"]*"[^>]*\brel="stylesheet"[^>]*>\n?')  # fmt: skip
 SCRIPT = re.compile(r'[ \t]*<script\b[^>]*\bsrc="[^"]*?_static/([^"?]+)[^"]*"[^>]*></script>\n?')
