@@ -7,7 +7,7 @@ BOOK = Path(__file__).resolve().parent.parent
 # What a page must contain → the files it then loads, in this order. All are classic scripts: they work from a folder.
 PIECES = {
     'class="journey"': ("numerics.js", "engine.js", "weights.js", "parts.js", "journey.js", "journey.css"),
-    "-explorer": ("numerics.js", "presets.js", "explorers.js", "explorers.css"),
+    "-explorer>": ("numerics.js", "parts.js", "presets.js", "explorers.js", "journey.css"),
 }
 FOLDERS = (BOOK / "journey", BOOK / "explorers")
 

@@ -101,7 +101,7 @@
 
   // ---------------------------------------------------------------- bytes, shown sensibly
 
-  const utf8 = new TextDecoder("utf-8", { fatal: true });
+  const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
   const expected = (lead) => (lead < 0x80 ? 1 : lead >= 0xf0 && lead < 0xf5 ? 4 : lead >= 0xe0 && lead < 0xf0 ? 3 : lead >= 0xc2 && lead < 0xe0 ? 2 : 0);
 
   // Bytes → whole characters and what is left over: [{text, bytes, at}]; text is null where the bytes are no whole character.
@@ -119,8 +119,6 @@
         const wanted = expected(bytes[at]);
         while (length < wanted && at + length < bytes.length && bytes[at + length] >> 6 === 2) length++;
       }
-      // TextDecoder drops a byte order mark.
-      if (text === "") text = "\uFEFF";
       found.push({ text, bytes: bytes.slice(at, at + length), at });
       at += length;
     }

@@ -3,7 +3,7 @@
 (() => {
   "use strict";
   const E = globalThis.JourneyEngine, N = globalThis.Numerics, DATA = globalThis.JOURNEY_DATA;
-  const { h, number, percent, integer, picture, bars, redrawAll } = globalThis.JourneyParts;
+  const { h, number, percent, integer, picture, bars, slider, button, facts, redrawAll } = globalThis.JourneyParts;
 
   const config = DATA.config;
   const tokenizer = new E.Tokenizer(DATA.merges);
@@ -28,7 +28,6 @@
   const say = (label) => `「${label.short}」`;
   const rowText = (name, row, places = 2) => h("p", { className: "journey-numbers" }, `${name} = [${Array.from(row, (x) => number(x, places)).join(", ")}]`);
   const sentence = (...parts) => h("p", {}, ...parts);
-  const facts = (...parts) => h("p", { className: "journey-facts" }, ...parts);
   const warning = (...parts) => h("p", { className: "journey-warning" }, ...parts);
 
   // Everything the stations read, computed once a change.
@@ -53,7 +52,7 @@
   // Pictures stay in place when numbers change (a focused one keeps the focus); words around them are made anew.
   const station = (name, pictures, render) => {
     stations[name] = (root) => {
-      const made = pictures.map(picture), words = h("div"), group = h("div", { className: pictures.length > 1 ? "journey-pictures" : "" }, ...made);
+      const made = pictures.map(picture), words = h("div"), group = h("div", { className: pictures.length > 1 ? `journey-pictures journey-${name}` : "" }, ...made);
       root.append(words, group);
       return (c) => words.replaceChildren(...render(c, ...made).filter(Boolean));
     };
@@ -170,7 +169,7 @@
     const weights = c.head.weights, row = Array.from(weights[c.row]), sums = weights.map((r) => r.reduce((s, x) => s + x, 0));
     const peak = Math.max(...row), visible = row.filter((x) => x > 0).length;
     return [
-      facts(`${place()}：每行之和都在 ${number(Math.min(...sums), 6)} 与 ${number(Math.max(...sums), 6)} 之间，最小的权重 ${number(Math.min(...weights.flatMap((r) => Array.from(r))))}，最大的 ${number(Math.max(...weights.flatMap((r) => Array.from(r))))}。`),
+      facts(`${place()}：${Math.max(...sums.map((x) => Math.abs(x - 1))) < 1e-9 ? "每行之和都是 1" : `每行之和从 ${Math.min(...sums)} 到 ${Math.max(...sums)}`}，最小的权重 ${number(Math.min(...weights.flatMap((r) => Array.from(r))))}，最大的 ${number(Math.max(...weights.flatMap((r) => Array.from(r))))}。`),
       sentence(`${say(c.name)} 给 ${say(c.labels[row.indexOf(peak)])} 最多，${percent(peak)}。这一行的熵是 ${number(N.entropy(row))}；平分给 ${visible} 个是 ${number(Math.log(visible))}。`),
       bars(["它看谁", "得分", "权重"], row.map((w, j) => ({ name: `${j} ${c.labels[j].short}`, values: [number(c.head.masked[c.row][j], 2), percent(w)], share: w, off: c.head.masked[c.row][j] === -Infinity }))),
     ];
@@ -253,7 +252,7 @@
     return [
       facts(`${say(c.name)} 之后接谁：${config.vocab_size} 个得分，从 ${number(Math.min(...row), 2)} 到 ${number(Math.max(...row), 2)}，最高的是 ${E.candidate(tokenizer, order[0], c.ids.slice(0, c.row + 1))}。`,
         next === undefined ? "" : `句子里真正接着的是 ${say(c.labels[c.row + 1])}，排第 ${N.ranking(row).indexOf(next) + 1}，概率 ${percent(p[next])}。`),
-      bars(["前十名", "得分", "概率"], order.map((id) => ({ name: E.candidate(tokenizer, id, c.ids.slice(0, c.row + 1)), values: [number(row[id], 2), percent(p[id])], share: p[id] / p[order[0]] }))),
+      bars(["前十名", "得分", "概率"], order.map((id) => ({ name: E.candidate(tokenizer, id, c.ids.slice(0, c.row + 1)), values: [number(row[id], 2), percent(p[id])], share: p[id] }))),
       c.model.norm === "pre" ? sentence("Pre-LN 在出口再归一化一次，再去乘嵌入表。") : sentence("Post-LN 的最后一层刚归一化过，出口不再加一次。"),
     ];
   });
@@ -262,13 +261,7 @@
 
   const samplingNow = () => ({ T: state.T, k: state.k < config.vocab_size ? state.k : null, p: state.p < 1 ? state.p : null });
 
-  function slider(text, name, min, max, step, show) {
-    const value = h("output", {}), input = h("input", { type: "range", min, max, step, value: state[name] });
-    const update = () => { value.textContent = show(state[name]); input.setAttribute("aria-valuetext", show(state[name])); };
-    input.addEventListener("input", () => { set({ [name]: Number(input.value) }); update(); });
-    update();
-    return h("label", {}, text, input, value);
-  }
+  const KS = [...Array.from({ length: 20 }, (_, i) => i + 1), 25, 30, 40, 50, 75, 100, 150, 200, 300, 500, config.vocab_size];
 
   stations.sampling = (root) => {
     const words = h("div"), output = h("p", { className: "journey-text", role: "status" });
@@ -280,13 +273,13 @@
       output.replaceChildren(E.textOf(tokenizer, from), h("mark", {}, E.textOf(tokenizer, given).slice(E.textOf(tokenizer, from).length) || `〈${given.length - from.length} 个词元，还没凑成字〉`));
     };
     let draws = N.uniforms(state.seed);
-    const button = (text, action) => h("button", { type: "button", onclick: action }, text);
     const back = () => { given = null; draws = N.uniforms(state.seed); output.replaceChildren(state.text); };
     root.append(
       h("fieldset", {}, h("legend", {}, "采样"),
-        slider("温度 T", "T", 0, 3, 0.05, (x) => (x === 0 ? "0（贪心）" : x.toFixed(2))),
-        slider("Top-k", "k", 1, config.vocab_size, 1, (x) => (x >= config.vocab_size ? "不限" : String(x))),
-        slider("Top-p", "p", 0.05, 1, 0.05, (x) => (x >= 1 ? "不限" : x.toFixed(2)))),
+        slider("温度 T", { min: 0, max: 3, step: 0.05, value: state.T }, (x) => (x === 0 ? "0（贪心）" : x.toFixed(2)), (T) => set({ T })),
+        // Fine steps where they matter: 1, 2, …, 20, then coarser, at last no limit.
+        slider("Top-k", { min: 0, max: KS.length - 1, step: 1, value: KS.length - 1 }, (i) => (KS[i] >= config.vocab_size ? "不限" : String(KS[i])), (i) => set({ k: KS[i] })),
+        slider("Top-p", { min: 0.05, max: 1, step: 0.05, value: state.p }, (x) => (x >= 1 ? "不限" : x.toFixed(2)), (p) => set({ p }))),
       words,
       h("div", { className: "journey-row" }, button("抽一个", () => write(1)), button("抽 12 个", () => write(12)), button("回到原句", back),
         button("换种子", () => { state.seed += 1; back(); })),
@@ -296,11 +289,11 @@
       const key = JSON.stringify([state.text, c.model.name, c.settings]);
       if (key !== seen) { seen = key; back(); }
       const logits = Array.from(c.t.logits.at(-1)), before = N.softmax(logits), after = N.softmax(N.filtered(logits, samplingNow()));
-      const order = N.ranking(logits).slice(0, 12), kept = after.filter((x) => x > 0).length, top = Math.max(...after);
+      const order = N.ranking(logits).slice(0, 12), kept = after.filter((x) => x > 0).length;
       words.replaceChildren(
         facts(`接在句尾 ${say(c.labels.at(-1))} 之后：留下 ${integer(kept)} 个候选，熵 ${number(N.entropy(before))} → ${number(N.entropy(after))}。`,
           state.T === 0 ? "T = 0 约定为贪心：只留得分最高的一个。" : ""),
-        bars(["候选", "原来的概率", "现在的概率"], order.map((id) => ({ name: E.candidate(tokenizer, id, c.ids), values: [percent(before[id]), percent(after[id])], share: after[id] / top, off: after[id] === 0 }))));
+        bars(["候选", "原来的概率", "现在的概率"], order.map((id) => ({ name: E.candidate(tokenizer, id, c.ids), values: [percent(before[id]), percent(after[id])], share: after[id], off: after[id] === 0 }))));
     };
   };
 

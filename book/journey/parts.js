@@ -14,13 +14,12 @@
   }
 
   const MINUS = "\u2212";
-  // Three significant places, a real minus sign, infinity in words that fit a cell.
+  // "0" is exactly zero; what only rounds to it is "0.000". A real minus sign, infinity as it is written.
   function number(x, places = 3) {
     if (x === -Infinity) return MINUS + "∞";
     if (x === 0) return "0";
-    const size = Math.abs(x);
-    const text = size >= 1000 ? size.toFixed(0) : size >= 100 ? size.toFixed(1) : size < 10 ** -places ? size.toExponential(0) : size.toFixed(places);
-    return (x < 0 ? MINUS : "") + text;
+    const size = Math.abs(x), text = size >= 1000 ? size.toFixed(0) : size >= 100 ? size.toFixed(1) : size.toFixed(places);
+    return (x < 0 && Number(text) !== 0 ? MINUS : "") + text;
   }
   const percent = (x) => (x > 0 && x < 0.0005 ? "<0.1%" : `${(100 * x).toFixed(1)}%`);
   const integer = (x) => Math.round(x).toLocaleString("en-US");
@@ -82,8 +81,8 @@
       const [low, high] = finite.reduce(([a, b], x) => [Math.min(a, x), Math.max(b, x)], [Infinity, -Infinity]);
       this.peak = Math.max(Math.abs(low), Math.abs(high)) || 1;
       const shape = `[${rows.length}, ${rows[0].length}]`;
-      this.caption.replaceChildren(h("strong", {}, title), ` ${shape}`, h("span", { className: "journey-range" }, `${number(low, this.places)} 到 ${number(high, this.places)}`), note ? h("span", { className: "journey-note" }, note) : null);
-      this.caption.querySelector(".journey-note") ?? this.caption.normalize();
+      const extra = [`${number(low, this.places)} 到 ${number(high, this.places)}`, note].filter(Boolean);
+      this.caption.replaceChildren(h("strong", {}, title), ` ${shape}`, ...extra.map((text) => h("span", { className: "journey-range" }, text)));
       const summary = `${title}，${rows.length} 行 ${rows[0].length} 列，从 ${number(low, this.places)} 到 ${number(high, this.places)}。方向键逐格读数。`;
       this.box.setAttribute("aria-label", summary);
       this.table.setAttribute("aria-label", `${title}的数字表`);
@@ -231,5 +230,16 @@
     return h("div", { className: "journey-bars", tabIndex: 0, role: "group", "aria-label": heads.join("、") }, h("table", {}, h("thead", {}, row), body));
   }
 
-  globalThis.JourneyParts = { h, number, percent, integer, picture, bars, redrawAll };
+  // A range with its name before and its value behind; `show` says the value in words.
+  function slider(text, { min, max, step, value }, show, change) {
+    const input = h("input", { type: "range", min, max, step, value }), said = h("span", { className: "journey-said", "aria-hidden": "true" });
+    const update = () => { said.textContent = show(Number(input.value)); input.setAttribute("aria-valuetext", said.textContent); };
+    input.addEventListener("input", () => { update(); change(Number(input.value)); });
+    update();
+    return h("label", { className: "journey-slider" }, h("span", {}, text), input, said);
+  }
+  const button = (text, action) => h("button", { type: "button", onclick: action }, text);
+  const facts = (...parts) => h("p", { className: "journey-facts" }, ...parts);
+
+  globalThis.JourneyParts = { h, number, percent, integer, picture, bars, slider, button, facts, redrawAll };
 })();
