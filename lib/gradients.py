@@ -215,7 +215,7 @@ def _normalize(x, kind, eps):
 
 
 def _normalize_backward(dy, x_hat, inverse, gain, kind):
-    dgain = _rows(dy * x_hat).sum(0)
+    dgain = np.einsum("ij,ij->j", _rows(dy), _rows(x_hat))
     dx = dy.copy() if gain is None else dy * gain
     dx -= x_hat * (np.vecdot(dx, x_hat)[..., None] / x_hat.shape[-1])
     if kind == "layer":
@@ -243,41 +243,44 @@ def scaled_dot_product_attention_backward(dy, q, k, v, weights, scale=None):
 
 
 def attention_forward(q, k, v, mask):
-    """与 scaled_dot_product_attention 相同（mask 是 0 / -inf，每行至少看得到一个），训练用：就地算，少占内存。
+    """与 scaled_dot_product_attention 相同（mask 是 0 / -inf，每行至少看得到一个），训练用：就地算，少过几遍内存。
 
-    一个句子一个句子地算：它的得分矩阵小到留在处理器缓存里。
+    一个句子一个句子地算，它的得分矩阵小到留在处理器缓存里。交回的是没有除以行和的 eˢ，行和另给：
+    除以行和的事推迟到 n·d 的数上做，不在 n·n 的数上做。
 
     形状：q [b, h, n_q, d_head], k [b, h, n_k, d_head], v [b, h, n_k, d_v], mask [n_q, n_k]
-        -> 输出 [b, h, n_q, d_v], 权重 [b, h, n_q, n_k]
+        -> 输出 [b, h, n_q, d_v], 指数 [b, h, n_q, n_k], 行和 [b, h, n_q, 1]
     """
     output = _empty_heads(q.shape[:-1], v.shape[-1], q.dtype)
-    weights = np.empty((*q.shape[:-1], k.shape[-2]), q.dtype)
+    exps = np.empty((*q.shape[:-1], k.shape[-2]), q.dtype)
     q = q * (1 / math.sqrt(q.shape[-1]))
     for i in range(len(q)):
-        scores = np.matmul(q[i], k[i].swapaxes(-1, -2), out=weights[i])
+        scores = np.matmul(q[i], k[i].swapaxes(-1, -2), out=exps[i])
         scores += mask
         scores -= scores.max(-1, keepdims=True)
         np.exp(scores, out=scores)
-        scores /= scores.sum(-1, keepdims=True)
         np.matmul(scores, v[i], out=output[i])
-    return output, weights
+    sums = exps.sum(-1, keepdims=True)
+    output /= sums
+    return output, exps, sums
 
 
-def attention_backward(dy, q, k, v, output, weights):
-    """与 scaled_dot_product_attention_backward 相同，训练用。
+def attention_backward(dy, q, k, v, output, exps, sums):
+    """与 scaled_dot_product_attention_backward 相同，训练用；后三项由 attention_forward 留下，权重 A = exps / sums。
 
     softmax 的反向要每行的 Σ dA ⊙ A；它等于 Σ dy ⊙ y，只有 n·d 个乘法，而不是 n·n 个（FlashAttention 的写法）。
 
     形状：dy [b, h, n_q, d_v], q [b, h, n_q, d_head], k [b, h, n_k, d_head], v [b, h, n_k, d_v], output [b, h, n_q, d_v],
-        weights [b, h, n_q, n_k] -> dq [b, h, n_q, d_head], dk [b, h, n_k, d_head], dv [b, h, n_k, d_v]
+        exps [b, h, n_q, n_k], sums [b, h, n_q, 1] -> dq [b, h, n_q, d_head], dk [b, h, n_k, d_head], dv [b, h, n_k, d_v]
     """
     dq, dk, dv = (_empty_heads(a.shape[:-1], a.shape[-1], a.dtype) for a in (q, k, v))
-    inner = (dy * output).sum(-1, keepdims=True)
+    dy = dy / sums
+    inner = np.vecdot(dy, output)[..., None]
     for i in range(len(q)):
-        np.matmul(weights[i].swapaxes(-1, -2), dy[i], out=dv[i])
+        np.matmul(exps[i].swapaxes(-1, -2), dy[i], out=dv[i])
         dscores = dy[i] @ v[i].swapaxes(-1, -2)
         dscores -= inner[i]
-        dscores *= weights[i]
+        dscores *= exps[i]
         np.matmul(dscores, k[i], out=dq[i])
         np.matmul(dscores.swapaxes(-1, -2), q[i], out=dk[i])
     scale = 1 / math.sqrt(q.shape[-1])
@@ -317,10 +320,10 @@ def multi_head_attention_backward(dy, x, params, n_heads, n_kv_heads=None, mask=
     n_kv_heads = n_heads if n_kv_heads is None else n_kv_heads
     if saved is None:
         _, saved = _attention_forward(x, params, n_heads, n_kv_heads, mask, rope_base)
-    q, k, v, output, weights = saved
+    q, k, v, output, exps, sums = saved
     grads = {}
     dmerged = _linear_backward(dy, merge_heads(output), params, "O", grads)
-    dq, dk, dv = attention_backward(split_heads(_sentences(dmerged), n_heads), q, k, v, output, weights)
+    dq, dk, dv = attention_backward(split_heads(_sentences(dmerged), n_heads), q, k, v, output, exps, sums)
     groups = n_heads // n_kv_heads
     dk, dv = repeat_kv_backward(dk, groups), repeat_kv_backward(dv, groups)
     if rope_base is not None:
@@ -341,8 +344,8 @@ def _attention_forward(x, params, n_heads, n_kv_heads, mask, rope_base):
         q, k = rotary(q, positions, rope_base), rotary(k, positions, rope_base)
     if n_kv_heads < n_heads:
         k, v = repeat_kv(k, n_heads // n_kv_heads), repeat_kv(v, n_heads // n_kv_heads)
-    output, weights = attention_forward(q, k, v, _additive(mask, q.shape[-2], x.dtype))
-    return _linear(merge_heads(output), params, "O").reshape(x.shape), (q, k, v, output, weights)
+    output, exps, sums = attention_forward(q, k, v, _additive(mask, q.shape[-2], x.dtype))
+    return _linear(merge_heads(output), params, "O").reshape(x.shape), (q, k, v, output, exps, sums)
 
 
 def _additive(mask, n, dtype):
