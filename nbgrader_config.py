@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 
 from grading.classroom import install
+from grading.gradebook import COURSE
 from grading.release import settings
 
 ROOT = Path(__file__).resolve().parent
@@ -15,11 +16,13 @@ c = get_config()  # noqa: F821  nbgrader provides it
 c.merge(settings())
 
 c.CourseDirectory.root = os.environ.get("COURSE_ROOT", str(ROOT))
-c.CourseDirectory.course_id = os.environ.get("COURSE_ID", "token-journey")
+c.CourseDirectory.course_id = COURSE
 c.CourseDirectory.submitted_directory = "submissions"
 c.CourseDirectory.autograded_directory = os.path.join("grades", "autograded")
 c.CourseDirectory.feedback_directory = os.path.join("grades", "returned")
 c.CourseDirectory.db_url = os.environ.get(
     "GRADEBOOK_URL", f"sqlite:///{c.CourseDirectory.root}/grades/gradebook.db?timeout=60")
+
+(Path(c.CourseDirectory.root) / "grades").mkdir(exist_ok=True)  # SQLite makes files, not folders
 
 install(c)

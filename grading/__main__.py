@@ -17,10 +17,11 @@ def main(arguments=None):
     from grading.batch import Busy
     from grading.intake import IntakeError
     from grading.sandbox import SandboxUnavailable
+    from grading.worker import DifferentCode
 
     try:
         return {"grade": _grade, "report": _report, "sandbox": _sandbox}[options.command](options)
-    except (AssignmentError, Busy, IntakeError, SandboxUnavailable) as problem:
+    except (AssignmentError, Busy, DifferentCode, IntakeError, SandboxUnavailable) as problem:
         print(problem, file=sys.stderr)
         return 2
     except KeyboardInterrupt:

@@ -23,7 +23,7 @@ from tqdm import tqdm
 from grading import feedback, intake, pool, report, worker
 from grading.assignment import SOLUTIONS, Assignment
 from grading.checks import course_seed
-from grading.gradebook import GradeStore, sqlite_url
+from grading.gradebook import COURSE, GradeStore, sqlite_url
 from grading.sandbox import Limits, require_sandbox
 
 OVERHEAD = 120.0  # seconds a worker may take beyond the student's code before it is taken for stuck
@@ -45,7 +45,7 @@ class Summary:
 
 
 def grade(name, submissions, out, *, solutions=SOLUTIONS, workers=None, scheduler=None, db_url=None, limits=None,
-          again=False, progress=True, course_id="default_course", chosen=None):
+          again=False, progress=True, course_id=COURSE, chosen=None):
     """Grade all submissions of one assignment. See `python -m grading grade --help`.
 
     `chosen(student)` narrows the run to some students.
@@ -92,17 +92,10 @@ def _only_one(out):
         yield
 
 
-# Besides the submission, a grade depends on the source, the private seed, the limits, and this code.
-DECIDING = ("assignment", "checks", "execution", "kernels", "plain", "rebuild", "trusted", "inside/kernel", "inside/wire")
-
-
 def _base_fingerprint(assignment, limits):
-    digest = hashlib.sha256(f"{assignment.name}{assignment.fingerprint}{course_seed()}{limits}".encode())
-    here = Path(__file__).parent
-    mutants = here / "mutants" / f"{assignment.name.replace('-', '_')}.py"  # they choose the messages
-    for path in [*(here / f"{name}.py" for name in DECIDING), *([mutants] if mutants.exists() else [])]:
-        digest.update(path.read_bytes())
-    return digest.hexdigest()
+    """What a grade depends on besides the submission: the source, the private seed, the limits, the code."""
+    text = f"{assignment.name}{assignment.fingerprint}{course_seed()}{limits}{worker.code_digest(assignment.name)}"
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _task(assignment, pristine, submission, limits):
@@ -115,7 +108,7 @@ def _engine(scheduler, workers, count, limits):
     if scheduler:
         from grading.cluster import run
 
-        return lambda tasks: run(scheduler, tasks, workers)
+        return lambda tasks: run(scheduler, tasks, workers, _given_up) if count else ()
     number = max(1, min(workers or os.cpu_count() or 1, count))
     seconds = limits.total_seconds + OVERHEAD
     return lambda tasks: pool.run(worker.grade, tasks, number, seconds, _given_up, ["grading.worker"]) if count else ()

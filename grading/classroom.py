@@ -17,7 +17,7 @@ from nbgrader.exchange.default import ExchangeCollect
 
 from grading import batch, feedback, intake
 from grading.assignment import Assignment, AssignmentError
-from grading.gradebook import GradeStore
+from grading.gradebook import COURSE, GradeStore
 from grading.sandbox import SandboxUnavailable
 
 
@@ -48,50 +48,56 @@ class SafeCollect(ExchangeCollect):
             path.write_bytes(data)
 
 
-def _folders(coursedir):
+def _refuse(converter, text):
+    """As nbgrader's converters do it: the log shows why, the command ends with 1."""
+    converter.log.error("%s", text)
+    raise NbGraderException(text)
+
+
+def _folders(converter):
     """(submissions, out) of a course as `make grade` would name them."""
-    root = Path(coursedir.root)
-    autograded = root / coursedir.autograded_directory
+    root = Path(converter.coursedir.root)
+    autograded = root / converter.coursedir.autograded_directory
     if autograded.name != "autograded":
-        raise NbGraderException(f"CourseDirectory.autograded_directory 应以 autograded 结尾，现在是 {autograded}")
-    return root / coursedir.submitted_directory, autograded.parent
+        _refuse(converter, f"CourseDirectory.autograded_directory 应以 autograded 结尾，现在是 {autograded}")
+    return root / converter.coursedir.submitted_directory, autograded.parent
 
 
-def _assignment(coursedir):
+def _assignment(converter):
+    coursedir = converter.coursedir
     try:
         return Assignment.load(coursedir.assignment_id, Path(coursedir.root) / coursedir.source_directory)
     except AssignmentError as error:
-        raise NbGraderException(str(error)) from None
+        _refuse(converter, str(error))
 
 
 class SafeAutograde(Autograde):
     """nbgrader's command, our engine."""
 
     def start(self):
-        submissions, out = _folders(self.coursedir)
-        assignment = _assignment(self.coursedir)
+        submissions, out = _folders(self)
+        assignment = _assignment(self)
         chosen = lambda student: fnmatch.fnmatchcase(student, self.coursedir.student_id)
         try:
             summary = batch.grade(assignment.name, submissions, out, solutions=assignment.folder.parent,
                                   db_url=self.coursedir.db_url, chosen=chosen, again=self.force, progress=False,
-                                  course_id=self.coursedir.course_id or "default_course")
+                                  course_id=self.coursedir.course_id or COURSE)
         except (SandboxUnavailable, batch.Busy, intake.IntakeError) as error:
-            self.log.error("%s", error)
-            raise NbGraderException(str(error)) from None
+            _refuse(self, str(error))
         for row in summary.rows:
             if row["assignment"] == assignment.name and row["student"] in summary.graded:
                 self.log.info("%s：%s / %s %s", row["student"], row["score"], row["max_score"], " ".join(row["flags"]))
         if not summary.graded and not summary.unchanged:
-            raise NbGraderException(f"{submissions} 里没有 {self.coursedir.student_id} 的 {assignment.name}")
+            _refuse(self, f"{submissions} 里没有 {self.coursedir.student_id} 的 {assignment.name}")
 
 
 class SafeGenerateFeedback(GenerateFeedback):
     """Our page where nbgrader's exchange expects its own."""
 
     def start(self):
-        assignment = _assignment(self.coursedir)
+        assignment = _assignment(self)
         found = False
-        with GradeStore(self.coursedir.db_url, self.coursedir.course_id or "default_course") as store:
+        with GradeStore(self.coursedir.db_url, self.coursedir.course_id or COURSE) as store:
             for row in store.results(assignment.name):
                 if fnmatch.fnmatchcase(row["student"], self.coursedir.student_id):
                     found = True
@@ -100,7 +106,7 @@ class SafeGenerateFeedback(GenerateFeedback):
                     batch.write_if_changed(folder / f"{assignment.name}.html", page)
                     self.log.info("%s 的反馈已写好", row["student"])
         if not found:
-            raise NbGraderException(f"成绩簿里没有 {self.coursedir.student_id} 的 {assignment.name}：先评分")
+            _refuse(self, f"成绩簿里没有 {self.coursedir.student_id} 的 {assignment.name}：先评分")
 
 
 def install(config):

@@ -4,20 +4,38 @@ A worker knows neither the gradebook nor other submissions, so it may run in any
 moment and be asked again. Only plain data comes back.
 """
 
+import hashlib
+import os
 import threading
 from functools import lru_cache
+from pathlib import Path
 
 import nbformat
 
 from grading import suspicion
-from grading.assignment import Assignment
+from grading.assignment import SOLUTIONS, Assignment
+from grading.checks import course_seed
 from grading.execution import execute
 from grading.kernels import StudentKernel
 from grading.rebuild import Unreadable, read_cells, rebuild
 from grading.sandbox import Limits, SandboxUnavailable
 
+# The code that decides about a grade.
+DECIDING = ("assignment", "checks", "execution", "kernels", "plain", "rebuild", "trusted", "inside/kernel", "inside/wire")
 _one_at_a_time = threading.Lock()  # test cells redirect the process's output; Dask workers have several threads
 MAX_HELPERS = 32 << 20
+
+
+class DifferentCode(RuntimeError):
+    """A process elsewhere would grade with other code than this one expects."""
+
+
+def code_digest(assignment):
+    """Of the code that decides about a grade, the assignment's own checks and table of mistakes included."""
+    here = Path(__file__).resolve().parent
+    files = [here / f"{name}.py" for name in DECIDING]
+    files += [here / "mutants" / f"{assignment.replace('-', '_')}.py", SOLUTIONS / assignment / "checks.py"]
+    return hashlib.sha256(b"\0".join(path.read_bytes() for path in files if path.exists())).hexdigest()
 
 
 @lru_cache(maxsize=4)
@@ -51,9 +69,10 @@ _kernels = WarmKernels()
 def grade(task):
     """Grade one submission. Never raises for what a submission holds, only if there is no sandbox.
 
-    task: {"assignment", "pristine", "student", "files", "notebook", "notes", "limits"}; see `grading.batch`.
+    task: {"assignment", "pristine", "student", "files", "notebook", "notes", "limits", "seed"}; see `grading.batch`.
     """
     with _one_at_a_time:
+        _set_seed(task["seed"])
         assignment = _assignment(task["assignment"], task["pristine"])
         limits = Limits(**task["limits"])
         try:
@@ -62,6 +81,13 @@ def grade(task):
             raise
         except Unreadable as problem:
             return ungraded(task, {"unreadable": str(problem)})
+
+
+def _set_seed(seed):
+    """The private seed comes with the task: a worker elsewhere doesn't have it."""
+    if course_seed() != seed:
+        os.environ["GRADING_SEED"] = seed
+        course_seed.cache_clear()
 
 
 def ungraded(task, notes):
