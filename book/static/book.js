@@ -71,5 +71,21 @@
     dialog?.addEventListener("click", (event) => { if (event.target.closest("a")) dialog.close(); });
   }
 
-  document.addEventListener("DOMContentLoaded", setUpSearch);
+  // Python in the page: nothing of it is loaded before the reader asks for it.
+  function setUpPython() {
+    for (const start of document.querySelectorAll(".pyrun-start"))
+      start.addEventListener("click", async () => {
+        const panel = start.closest(".pyrun");
+        if (location.protocol === "file:") {
+          panel.querySelector(".pyrun-about").textContent =
+            "从文件夹直接打开的页面，浏览器不允许运行 Python。在这个文件夹里执行 python3 -m http.server，再打开 http://localhost:8000 即可。";
+          return;
+        }
+        start.disabled = true;
+        await loadScript("pyrun/pyrun.js");
+        pyrunStart(panel);
+      });
+  }
+
+  document.addEventListener("DOMContentLoaded", () => { setUpSearch(); setUpPython(); });
 })();
