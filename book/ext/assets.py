@@ -32,8 +32,9 @@ SCRIPTS = (
 )  # fmt: skip
 # Loaded later, by scripts; nothing in the pages names them.
 LATER = ("search.js", "search-data.js", "pyrun", "pyodide")
-STYLESHEET = re.compile(r'[ \t]*<link\b[^>]*\brel="stylesheet"[^>]*\bhref="([^"]*?_static/)([^"?]+)[^"]*"[^>]*>\n?|'
-                        r'[ \t]*<link\b[^>]*\bhref="([^"]*?_static/)([^"?]+)[^"]*"[^>]*\brel="stylesheet"[^>]*>\n?')  # fmt: skip
+# The interactive pieces keep a sheet of their own: only the pages that have one load it.
+STYLESHEET = re.compile(r'[ \t]*<link\b[^>]*\brel="stylesheet"[^>]*\bhref="([^"]*?_static/)((?!interactive/)[^"?]+)[^"]*"[^>]*>\n?|'
+                        r'[ \t]*<link\b[^>]*\bhref="([^"]*?_static/)((?!interactive/)[^"?]+)[^"]*"[^>]*\brel="stylesheet"[^>]*>\n?')  # fmt: skip
 SCRIPT = re.compile(r'[ \t]*<script\b[^>]*\bsrc="[^"]*?_static/([^"?]+)[^"]*"[^>]*></script>\n?')
 
 
@@ -94,7 +95,8 @@ def flatten(static, path):
 
 def purge(static, style, outdir):
     """Drop the rules that no page and no script can bring to bear."""
-    work = {"css": style, "content": [str(p) for p in outdir.rglob("*.html")] + [str(static / name) for name in SCRIPTS]}
+    scripts = [static / name for name in SCRIPTS] + [p for p in static.glob("interactive/*.js") if p.stem != "weights"]
+    work = {"css": style, "content": [str(p) for p in [*outdir.rglob("*.html"), *scripts]]}
     done = node.run(
         Path(__file__).with_name("purge.cjs"), input=json.dumps(work), capture_output=True, text=True, encoding="utf-8", check=True
     )
