@@ -22,6 +22,9 @@ from pathlib import Path
 
 import regex
 
+__all__ = ["count_pairs", "merge_pair", "BPE", "BPEStep", "ByteBPE", "learn_merges", "learn_merges_plain", "merge_parts",
+           "merge_parts_plain", "GPT2_PATTERN", "CL100K_PATTERN", "O200K_PATTERN", "SMOLLM_PATTERN"]
+
 END_OF_WORD = "</w>"
 
 # 预切分：先按这些模式把文字切成小段，合并只在段内进行。三代词表各用一种（tiktoken 0.14，openai_public.py）；
@@ -522,9 +525,10 @@ class ByteBPE:
         merges = []
         for number, line in enumerate(lines, 1):
             pair = line.split(" ")
-            if len(pair) != 2 or not set(line) <= _CHAR_TO_BYTE.keys() | {" "}:
+            if len(pair) != 2 or not all(char in _CHAR_TO_BYTE for char in "".join(pair)):
                 raise ValueError(f"第 {number} 条合并规则 {line!r} 不是用一个空格隔开的两个词元")
-            if missing := {*pair, "".join(pair)} - entries.keys():
+            # 逐个查字典；写成「集合 - entries.keys()」会每条规则走遍整个词表
+            if missing := [token for token in (*pair, "".join(pair)) if token not in entries]:
                 raise ValueError(f"第 {number} 条合并规则 {line!r} 用到的 {sorted(missing)} 不在词表里")
             merges.append(pair)
         made = {left + right for left, right in merges} | _CHAR_TO_BYTE.keys()
