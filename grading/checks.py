@@ -22,6 +22,7 @@ used than calling it. Inputs are drawn from a seed that a teacher can set privat
 """
 
 import contextlib
+import functools
 import hashlib
 import importlib.util
 import os
@@ -29,7 +30,6 @@ import re
 import sys
 import warnings
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -83,7 +83,7 @@ class Check:
         return np.random.default_rng(int.from_bytes(hashlib.sha256(key.encode()).digest()[:8]))
 
 
-@cache
+@functools.cache
 def course_seed():
     """What all inputs are drawn from: $GRADING_SEED, else the file .grading-seed, else the published default."""
     if private := os.environ.get("GRADING_SEED"):
@@ -107,7 +107,7 @@ def check(function, name, *, section, claim, hint):
     return register
 
 
-@cache
+@functools.cache
 def checks_of(assignment):
     """All checks of an assignment in the order of the file: {(function, name): Check}."""
     path = ROOT / "solutions" / assignment / "checks.py"
@@ -171,8 +171,33 @@ class Student:
 
     def __call__(self, *args, **kwargs):
         args, kwargs = copied(args), copied(kwargs)
-        self.calls.append(Call(args, kwargs, observe(self.function, args, kwargs)))
+        self.calls.append(Call(self.function, args, kwargs))
         return Outcome(self)
+
+    def plays(self, init, *steps):
+        """For a class: make an object and use it, one step after the other; the result is the list of what they gave.
+
+        A step is (method, *arguments); ("len",) asks for len(object), ("new",) goes on with a second object.
+        """
+        init, steps = copied(init), copied(steps)
+        self.calls.append(Call(self.function, (init, steps), {}, play))
+        return Outcome(self)
+
+
+def play(make, init, steps):
+    """What `Student.plays` does, for a class here or in another process."""
+    thing, results = _called(make, init), []
+    for name, *args in steps:
+        if name == "new":
+            thing = _called(make, init)
+            results.append(None)
+        else:
+            results.append(len(thing) if name == "len" else _called(getattr(thing, name), args))
+    return results
+
+
+def _called(function, args):
+    return function.invoke(args, {})[0] if isinstance(function, RemoteFunction) else function(*args)
 
 
 @dataclass(frozen=True)
@@ -185,11 +210,16 @@ class Observation:
     alien: str = ""  # the type of a result that is not plain data
 
 
-@dataclass(frozen=True)
 class Call:
-    args: tuple
-    kwargs: dict
-    seen: Observation
+    """One use of a function with fixed arguments, and what it showed."""
+
+    def __init__(self, function, args, kwargs, by=None):
+        self.args, self.kwargs, self.by = args, kwargs, by
+        self.seen = self.shown_by(function)
+
+    def shown_by(self, function):
+        """What another function shows on the same arguments."""
+        return observe(functools.partial(self.by, function) if self.by else function, self.args, self.kwargs)
 
 
 def observe(function, args, kwargs):
@@ -216,7 +246,8 @@ class Outcome:
 
     def __init__(self, student):
         self.student, self.check = student, student.check
-        self.args, self.kwargs, self.seen = (call := student.calls[-1]).args, call.kwargs, call.seen
+        self.call = student.calls[-1]
+        self.args, self.kwargs, self.seen = self.call.args, self.call.kwargs, self.call.seen
 
     @property
     def value(self):
@@ -325,7 +356,7 @@ def _behaviour(check, function):
 
 
 def _agree(mutant, call, aspect):
-    seen, known = call.seen, observe(mutant.body, call.args, call.kwargs)
+    seen, known = call.seen, call.shown_by(mutant.body)
     if seen.error is not None or known.error is not None:
         return (type(seen.error).__name__, str(seen.error)) == (type(known.error).__name__, str(known.error))
     if aspect == "after":
@@ -341,18 +372,34 @@ def _error(error):
 
 def _report(outcome, found, expected, mutant):
     check = outcome.check
-    arguments = [code(a) for a in outcome.args] + [f"{name}={code(a)}" for name, a in outcome.kwargs.items()]
-    joined = ", ".join(arguments)
-    if len(joined) > 88 or any("  # " in a for a in arguments):
-        joined = "\n" + "".join(f"        {_with_comma(a)}\n" for a in arguments) + "    "
     lines = [f"【{check.function} · {check.name}】{check.claim}", f"    不符：{found}",
              f"    诊断：{mutant.message}" if mutant else f"    提示：{check.hint}，见 {check.section}",
-             f"    调用：{check.function}({joined})"]
+             *(_played if outcome.call.by else _called_with)(check.function, outcome)]
     if expected is not None:
         lines.append(f"    期望：{code(expected, 6)}")
         if outcome.seen.error is None:
             lines.append(f"    得到：{code(outcome.seen.result, 6)}")
     return "\n".join(lines)
+
+
+def _called_with(name, outcome):
+    """The call as lines to paste."""
+    arguments = [code(a) for a in outcome.args] + [f"{key}={code(a)}" for key, a in outcome.kwargs.items()]
+    joined = ", ".join(arguments)
+    if len(joined) <= 88 and not any("  # " in a for a in arguments):
+        return [f"    调用：{name}({joined})"]
+    return [f"    调用：{name}(", *(f"        {_with_comma(a)}" for a in arguments), "    )"]
+
+
+def _played(name, outcome):
+    """The uses of an object as lines to paste."""
+    init, steps = outcome.args
+    start = f"        a = {name}({', '.join(map(code, init))})"
+    lines = ["    依次：", start]
+    for method, *args in steps:
+        joined = ", ".join(map(code, args))
+        lines.append(start if method == "new" else f"        {'len(a)' if method == 'len' else f'a.{method}({joined})'}")
+    return lines
 
 
 def _with_comma(argument):

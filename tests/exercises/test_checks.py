@@ -152,6 +152,41 @@ def test_callbacks_are_plain_and_callable():
     assert eval(code(halve).split("  # ")[0], {"by": 2.0})(5) == 2.5
 
 
+class Counter:
+    def __init__(self, start):
+        self.value = start
+
+    def add(self, n):
+        self.value += n
+        return self.value
+
+    def __len__(self):
+        return self.value
+
+
+class Shared(Counter):
+    """A counter whose state lies on the class: every object sees it."""
+
+    total = 0
+
+    def add(self, n):
+        Shared.total += n
+        return Shared.total
+
+
+def test_a_class_is_used_step_by_step():
+    def body(student, rng):
+        student.plays([3], ("add", 2), ("len",), ("new",), ("add", 1)).equals([5, 5, None, 4])
+
+    run(body, Counter)
+    with pytest.raises(CheckFailure) as failure:
+        run(body, Shared)
+    text = str(failure.value)
+    assert "a = double(3)\n        a.add(2)\n        len(a)\n        a = double(3)\n        a.add(1)" in text
+    with pytest.raises(CheckFailure, match="AttributeError"):
+        run(body, lambda start: object())
+
+
 def test_only_plain_data_is_copied():
     for alien in (AlwaysEqual(), np.ones(2).view(Lying), np.array([None]), {1: AlwaysEqual()}, [object()]):
         with pytest.raises(NotPlain):
