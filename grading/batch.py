@@ -10,6 +10,7 @@ import hashlib
 import io
 import json
 import os
+import re
 import sys
 import time
 from contextlib import contextmanager
@@ -17,13 +18,13 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import nbformat
-from nbconvert.preprocessors.sanitize import SanitizeHTML
 from tqdm import tqdm
 
 from grading import feedback, intake, pool, report, worker
 from grading.assignment import SOLUTIONS, Assignment
 from grading.checks import course_seed
 from grading.gradebook import COURSE, GradeStore, sqlite_url
+from grading.kernels import WAITING
 from grading.sandbox import Limits, require_sandbox
 
 OVERHEAD = 120.0  # seconds a worker may take beyond the student's code before it is taken for stuck
@@ -110,7 +111,7 @@ def _engine(scheduler, workers, count, limits):
 
         return lambda tasks: run(scheduler, tasks, workers, _given_up) if count else ()
     number = max(1, min(workers or os.cpu_count() or 1, count))
-    seconds = limits.total_seconds + OVERHEAD
+    seconds = WAITING * limits.total_seconds + OVERHEAD
     return lambda tasks: pool.run(worker.grade, tasks, number, seconds, _given_up, ["grading.worker"]) if count else ()
 
 
@@ -130,12 +131,15 @@ def _keep_notebook(out, assignment, result):
 
 
 def harmless(notebook, assignment):
-    """Texts of the student's can't act in the browser in which a teacher reads them; outputs are data already."""
+    """Texts of the student's can't act in the browser in which a teacher reads them; outputs are data already.
+
+    No tag begins and no link leads anywhere; emphasis, code, formulas and attached pictures stay.
+    """
     given = {cell.source for cell in assignment.pristine.cells if cell.cell_type == "markdown"}
-    clean = SanitizeHTML(enabled=True)
-    for number, cell in enumerate(notebook.cells):
+    for cell in notebook.cells:
         if cell.cell_type == "markdown" and cell.source not in given:
-            notebook.cells[number], _ = clean.preprocess_cell(cell, {}, number)
+            text = re.sub(r"\](?=:)", "] ", re.sub(r"\]\((?!attachment:)", "] (", cell.source))
+            cell.source = text.replace("<", "&lt;")
     return notebook
 
 

@@ -1,6 +1,5 @@
 """运行一份提交：学生的单元格在（沙箱）内核里，测试单元格在可信的一侧，按笔记本的顺序。"""
 
-import contextlib
 import copy
 from dataclasses import dataclass, field
 
@@ -138,11 +137,15 @@ class _Run:
 
 
 def score(outputs, points):
-    """nbgrader's rule for a test cell: an error gives nothing, a number as the result gives that much, else all."""
+    """nbgrader's rule for a test cell: an error gives nothing, a number as the result gives that much, else all.
+
+    nbgrader refuses to grade a notebook at all where the number is out of range, so it is brought into it.
+    """
     for output in outputs:
         if output.output_type == "error":
             return 0.0
         if output.output_type == "execute_result":
-            with contextlib.suppress(ValueError):
-                return min(max(float(output.data["text/plain"]), 0.0), points)
+            value = min(max(float(output.data["text/plain"]), 0.0), points)
+            output.data["text/plain"] = repr(value)
+            return value
     return points

@@ -25,7 +25,9 @@ from grading.sandbox import INSIDE, Limits, kernel_spec
 MAX_MESSAGE = 48 << 20  # of any message; larger ones end the connection
 MAX_CONTENT = 16 << 20  # of a message's JSON part, which costs many times its size when read
 MAX_OUTPUTS = 200  # of a cell
+MAX_CALLBACKS = 10_000  # calls of a test's functions during one call of the student's
 TICK = 0.25  # seconds between looks at the process
+WAITING = 3.0  # seconds of waiting that count as one of work
 GRACE = 2.0  # seconds that an interrupted kernel has to answer
 BASE64 = re.compile(r"[A-Za-z0-9+/=\s]+")
 SHOWN_TYPES = ("text/plain", "image/png")  # all else could act in a teacher's browser
@@ -37,6 +39,26 @@ class KernelLost(RuntimeError):
 
 class CallTimeout(RuntimeError):
     """A call didn't return in time, and the kernel survived the interruption."""
+
+
+class _Clock:
+    """Time that a piece of code has used: its processor time, or a part of the wall time if it only waits.
+
+    Limits must not hit the honest when the machine is busy with other things, so waiting counts a third.
+    """
+
+    def __init__(self, process):
+        self._process, self._began, self._cpu = process, time.monotonic(), _cpu(process)
+
+    def used(self):
+        return max(_cpu(self._process) - self._cpu, (time.monotonic() - self._began) / WAITING)
+
+
+def _cpu(process):
+    with contextlib.suppress(psutil.Error, AttributeError):
+        times = process.cpu_times()
+        return times.user + times.system + times.children_user + times.children_system
+    return 0.0
 
 
 @dataclass
@@ -74,6 +96,15 @@ class StudentKernel:
                 self.close()
                 raise
         return self
+
+    @property
+    def _process(self):
+        """The process that runs the student's code."""
+        provisioner = self._manager.provisioner
+        pid = provisioner.sandbox.kernel_pid if self.sandboxed else provisioner.pid
+        with contextlib.suppress(psutil.Error):
+            return psutil.Process(pid)
+        return None
 
     def alive(self):
         """Whether its process runs."""
@@ -195,46 +226,49 @@ class StudentKernel:
         """Run one cell."""
         if self.lost:
             return CellRun([_error("KernelLost", self.lost)], self.lost)
-        collector, began = _Outputs(self.limits.output_kb << 10), time.monotonic()
-        seconds = min(self.limits.cell_seconds, self.limits.total_seconds - self.spent)
+        collector, clock = _Outputs(self.limits.output_kb << 10), _Clock(self._process)
         try:
-            if seconds <= 0:
-                raise CallTimeout(f"全部代码的运行时间超过 {self.limits.total_seconds:g} 秒，此处起不再执行")
-            self._execute(source, collector, began + seconds)
+            self._execute(source, collector, self._budget(self.limits.cell_seconds), clock)
             return CellRun(collector.outputs)
         except (KernelLost, CallTimeout) as end:
             return CellRun([*collector.outputs, _error(type(end).__name__, str(end))], str(end))
         finally:
-            self.spent += time.monotonic() - began
+            self.spent += clock.used()
 
-    def _execute(self, source, collector, deadline):
+    def _budget(self, seconds):
+        """What is left of the whole, at most `seconds`."""
+        left = self.limits.total_seconds - self.spent
+        if left <= 0:
+            raise CallTimeout(f"全部代码的运行时间超过 {self.limits.total_seconds:g} 秒，此处起不再执行")
+        return min(seconds, left)
+
+    def _execute(self, source, collector, seconds, clock):
         number = self._send("shell", "execute_request", {
             "code": source, "silent": False, "store_history": True, "user_expressions": {}, "allow_stdin": False,
             "stop_on_error": False})
-        waiting, interrupted = {"shell", "iopub"}, False
+        waiting, interrupted, replied = {"shell", "iopub"}, 0.0, 0.0
         while waiting:
             now = time.monotonic()
-            if now > deadline:
-                if interrupted:
-                    self._lose(f"单元格超过 {self.limits.cell_seconds:g} 秒且无法中断", "timeout")
-                    raise KernelLost(self.lost)
-                if "shell" not in waiting:
-                    break  # the reply is here; the rest of the output was lost on the way
+            if interrupted and now > interrupted + GRACE:
+                self._lose(f"单元格超过 {seconds:g} 秒且无法中断", "timeout")
+                raise KernelLost(self.lost)
+            if replied and now > replied + GRACE:
+                break  # the rest of the output was lost on the way
+            if not interrupted and not replied and clock.used() > seconds:
                 self._interrupt()
-                interrupted, deadline = True, now + GRACE
-            for channel, message in self._receive(min(TICK, deadline - time.monotonic())):
+                interrupted = now
+            for channel, message in self._receive(TICK):
                 if message["parent_header"].get("msg_id") != number:
                     continue
-                if channel == "iopub":
-                    if collector.take(message):
-                        waiting.discard("iopub")
+                if channel == "iopub" and collector.take(message):
+                    waiting.discard("iopub")
                 elif channel == "shell" and message["msg_type"] == "execute_reply":
                     waiting.discard("shell")
-                    deadline = min(deadline, time.monotonic() + 1) if not interrupted else deadline
+                    replied = time.monotonic()
             self._look_at_process()
         if interrupted:
             self.notes.add("timeout")
-            raise CallTimeout(f"单元格运行超过 {self.limits.cell_seconds:g} 秒，已中断")
+            raise CallTimeout(f"单元格运行超过 {seconds:g} 秒，已中断")
 
     # -- calls -------------------------------------------------------------------------------------------------------
 
@@ -245,38 +279,36 @@ class StudentKernel:
         """
         if self.lost:
             raise KernelLost(self.lost)
-        began = time.monotonic()
-        seconds = min(self.limits.call_seconds, self.limits.total_seconds - self.spent)
-        if seconds <= 0:
-            raise CallTimeout(f"全部代码的运行时间超过 {self.limits.total_seconds:g} 秒")
+        clock, seconds = _Clock(self._process), self._budget(self.limits.call_seconds)
         channel = "stdin" if self._nested else "shell"
         number = self._send(channel, "grading_request", request, buffers)
         try:
-            return self._reply(number, channel, began + seconds, callbacks)
+            return self._reply(number, channel, seconds, clock, callbacks)
         finally:
             if not self._nested:
-                self.spent += time.monotonic() - began
+                self.spent += clock.used()
 
-    def _reply(self, number, channel, deadline, callbacks):
-        interrupted, count = False, 0
+    def _reply(self, number, channel, seconds, clock, callbacks):
+        interrupted, count = 0.0, 0
         while True:
             now = time.monotonic()
-            if now > deadline:
-                if interrupted:
-                    self._lose(f"调用超过 {self.limits.call_seconds:g} 秒且无法中断", "timeout")
-                    raise KernelLost(self.lost)
+            if interrupted and now > interrupted + GRACE:
+                self._lose(f"调用超过 {seconds:g} 秒且无法中断", "timeout")
+                raise KernelLost(self.lost)
+            if not interrupted and clock.used() > seconds:
                 self._interrupt()
-                interrupted, deadline = True, now + GRACE
-            for source, message in self._receive(min(TICK, deadline - now)):
+                interrupted = now
+            for source, message in self._receive(TICK):
                 if message["msg_type"] == "grading_reply" and message["parent_header"].get("msg_id") == number:
                     if interrupted:
                         self.notes.add("timeout")
-                        raise CallTimeout(f"调用超过 {self.limits.call_seconds:g} 秒没有返回（死循环？）")
+                        raise CallTimeout(f"调用超过 {seconds:g} 秒没有返回（死循环？）")
                     return message["content"], message["buffers"]
                 if source == "stdin" and message["msg_type"] == "callback_request" and callbacks and not interrupted:
                     count += 1
-                    if count > 100_000:
-                        raise CallTimeout("调用测试函数的次数太多")
+                    if count > MAX_CALLBACKS:
+                        self._lose(f"一次调用里用了测试函数 {MAX_CALLBACKS} 次", "timeout")
+                        raise KernelLost(self.lost)
                     self._call_back(message, callbacks)
             self._look_at_process()
 

@@ -19,7 +19,8 @@ NAMES = {
     "__subclasses__": "翻找解释器的类", "_getframe": "查看调用者", "settrace": "跟踪运行", "setprofile": "跟踪运行",
     "grading_request": "评分程序的通道", "shell_handlers": "内核本身", "do_execute": "内核本身", "register_at_fork": "进程",
     "set_custom_exc": "改变错误的显示", "showtraceback": "改变错误的显示", "symlink": "建立链接", "mkfifo": "建立管道",
-    "setrlimit": "改变限制", "__import__": "动态导入", "builtins": "替换内建函数",
+    "__eq__": "改变比较的结果", "__array__": "改变 NumPy 看到的数值", "__class__": "冒充别的类型", "__reduce__": "序列化时运行代码",
+    "open": "读写文件", "exec": "运行拼出来的代码", "eval": "运行拼出来的代码", "setrlimit": "改变限制", "__import__": "动态导入", "builtins": "替换内建函数",
 }
 PATCHED = re.compile(r"\b(?:np|numpy)(?:\.testing)?\.(?:allclose|isclose|array_equal|all|any|assert_\w+|testing)\s*=[^=]")
 PLACES = re.compile(r"solutions/|gradebook|/etc/|/proc/|\.ssh|\.ipython|submitted/|autograded/|\.\./\.\.")

@@ -261,7 +261,7 @@ def run_test(source, name, namespace, bridge):
         try:
             tree = ast.parse(source, filename)
             borrowed = bind(source, namespace, bridge)
-            value = _execute(tree, filename, namespace)
+            value = _points(_execute(tree, filename, namespace))
         except (Exception, SystemExit) as raised:  # noqa: BLE001  a failing test, whatever it raised
             error = raised
     for borrowed_name in borrowed:  # the next test cell looks again: a cell between may have changed it
@@ -274,7 +274,7 @@ def run_test(source, name, namespace, bridge):
                                               traceback=["".join(lines)[-MAX_SHOWN:]]))
         return TestRun(outputs, explain(error, source, filename), "".join(lines)[-MAX_SHOWN:])
     if value is not None:
-        outputs.append(nbformat.v4.new_output("execute_result", data={"text/plain": repr(value)[:MAX_SHOWN]}))
+        outputs.append(nbformat.v4.new_output("execute_result", data={"text/plain": repr(value)}))
     return TestRun(outputs)
 
 
@@ -283,6 +283,21 @@ def _execute(tree, filename, namespace):
     last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
     exec(compile(tree, filename, "exec"), namespace)
     return eval(compile(ast.Expression(last.value), filename, "eval"), namespace) if last else None
+
+
+def _points(value):
+    """The value of a test cell's last expression: points, or nothing.
+
+    nbgrader gives all points for what is no number; but an array in its place would be the student's doing.
+    """
+    if value is None or value is True:
+        return None
+    if value is False or isinstance(value, np.bool_):
+        assert value, "测试的最后一个表达式是 False"
+        return None
+    if isinstance(value, (int, float, np.integer, np.floating)) and math.isfinite(value):
+        return float(value)
+    raise TypeError(f"测试的最后一个表达式应是分数，得到 {type(value).__name__}")
 
 
 def free_names(source):

@@ -59,17 +59,24 @@ def test_an_altered_test_cell_is_never_run_on_the_trusted_side(toy):
 
 
 def test_scores_follow_nbgraders_rule(toy):
+    from nbformat.v4 import new_output
     from nbgrader.utils import determine_grade
 
     cell = next(c for c in toy.assignment.pristine.cells if grade_id(c) == "softmax-value").copy()
-    from nbformat.v4 import new_output
-
-    for outputs in ([], [new_output("error", ename="E", evalue="", traceback=[])],
-                    [new_output("stream", name="stdout", text="x")],
-                    *([new_output("execute_result", data={"text/plain": text})] for text in ("2", "0.5", "0", "abc", "3"))):
+    for outputs in ([], [new_output("error", ename="E", evalue="", traceback=[])], [new_output("stream", name="stdout", text="x")],
+                    *([new_output("execute_result", data={"text/plain": text})] for text in ("2.0", "0.5", "0.0", "3.0", "7.0", "-1.0"))):
+        given = score(outputs, 3.0)
         cell.outputs = outputs
-        assert score(outputs, 3.0) == determine_grade(cell)[0]
-    assert score([new_output("execute_result", data={"text/plain": "7"})], 3.0) == 3.0
+        assert given == determine_grade(cell)[0]
+
+
+@pytest.mark.parametrize(("last", "points"), [("1", 1), ("np.float64(0.5)", 0.5), ("9", 3), ("-2", 0), ("True", 3), ("False", 0),
+                                              ("np.bool_(False)", 0), ("None", 3), ("np.ones(3)", 0), ("'text'", 0), ("float('nan')", 0),
+                                              ("[1]", 0), ("x = 1", 3)])
+def test_only_a_number_is_partial_credit(last, points):
+    from grading.trusted import new_namespace, run_test
+
+    assert score(run_test(last, "t", new_namespace(), None).outputs, 3.0) == points
 
 
 # -- honest but odd: nothing may be lost -------------------------------------------------------------------------------

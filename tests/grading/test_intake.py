@@ -123,7 +123,6 @@ def test_nothing_but_plain_files_is_read(tmp_path):
     work = place / "a" / NAME
     (work / "link.txt").symlink_to(secret)
     (work / "folder").symlink_to(tmp_path)
-    os.link(secret, work / "hard.txt")
     os.mkfifo(work / "pipe.ipynb")
     (place / "b" / NAME / f"{NAME}.ipynb").symlink_to(secret)
     (place / "c").symlink_to(place / "a")
@@ -136,6 +135,15 @@ def test_nothing_but_plain_files_is_read(tmp_path):
     assert not got["c"].files and not got["d"].files and not got["e"].files
     assert all("not-a-plain-file" in got[s].notes for s in "abcde")
     assert b"top secret" not in b"".join(data for s in got.values() for data in s.files.values())
+
+
+def test_collecting_takes_no_hard_link(tmp_path):
+    """It may be a file that the student can't read; a teacher's own folder may well hold some (cp -l)."""
+    lay(tmp_path, {"secret.txt": b"1", f"s/a/{NAME}/{NAME}.ipynb": NOTEBOOK})
+    os.link(tmp_path / "secret.txt", tmp_path / "s" / "a" / NAME / "hard.txt")
+    files, notes = read_plain(tmp_path / "s" / "a" / NAME)
+    assert set(files) == {f"{NAME}.ipynb"} and "not-a-plain-file" in notes
+    assert "hard.txt" in found(tmp_path / "s")["a"].files
 
 
 def test_files_of_another_owner_are_left_out(tmp_path):

@@ -84,7 +84,7 @@ add("close-the-channel", "channel", "closes the kernel's sockets", """
 kernel = get_ipython().kernel
 kernel.shell_stream.close()
 kernel.stdin_socket.close()
-""", deserves={}, flags={"timeout"}, quick=False)
+""", flags={"timeout"}, quick=False)
 add("steal-the-key", "channel", "takes the session's key and answers future requests from a thread", """
 import threading, time
 kernel = get_ipython().kernel

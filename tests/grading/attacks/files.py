@@ -93,13 +93,6 @@ def _(toy, hand_in):
     path.symlink_to("@submissions@/witness-a/toy-attention/toy-attention.ipynb")
 
 
-@made("a-hard-link", "files", "the notebook is a second name of somebody else's file", flags={"not-a-plain-file"}, **NOTHING)
-def _(toy, hand_in):
-    path = hand_in("x")
-    path.unlink()
-    os.link(path.parents[2] / "witness-a" / "toy-attention" / "toy-attention.ipynb", path)
-
-
 @made("a-pipe", "files", "a pipe on which a reader waits for ever", flags={"not-a-plain-file"})
 def _(toy, hand_in):
     path = hand_in(text(toy))

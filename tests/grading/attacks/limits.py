@@ -22,8 +22,13 @@ time.sleep(1000)
 add("slow-everywhere", "limits", "every call takes a little less than is allowed",
     answers={"softmax": "import time\ndef softmax(x, axis=-1):\n    time.sleep(2.5)\n" + SOFTMAX},
     deserves={"softmax-value": 3, "softmax-axis": 2, "counter-add": 2}, **SLOW)
-add("many-slow-cells", "limits", "cells that together take longer than the whole may", "", **SLOW, deserves={},
-    answers={"softmax": "import time\ntime.sleep(4.5)"})
+add("many-slow-cells", "limits", "one cell after the other works nearly as long as a cell may", """
+import time
+def work(seconds):
+    end = time.process_time() + seconds
+    while time.process_time() < end: pass
+work(3)
+""", answers={"softmax": "work(3)", "counter": "work(3)", "apply": "work(3)"}, deserves={}, **SLOW)
 add("stop-itself", "limits", "stops its own process, so that nothing answers",
     "import os, signal\nos.kill(os.getpid(), signal.SIGSTOP)", flags={"timeout"})
 add("leave-in-a-cell", "limits", "ends the process in a cell", "import os\nos._exit(0)", flags={"kernel-died"})
@@ -80,7 +85,7 @@ threading.Thread(target=flood, daemon=True).start()
 add("many-files", "limits", "opens files until none is left",
     "files = []\ntry:\n    while True: files.append(open('/dev/null'))\nexcept OSError: pass\ndel files")
 add("deep-recursion", "limits", "recurses far beyond any stack",
-    "import sys\nsys.setrecursionlimit(10 ** 9)\ndef f(n): return f(n + 1)\nf(0)", flags={"kernel-died"})
+    "import sys\nsys.setrecursionlimit(10 ** 9)\ndef f(n): return f(n + 1)\nf(0)")
 add("huge-number", "limits", "computes a number of a hundred million digits", "x = 7 ** (10 ** 8)\nstr(x)", flags={"timeout"}, **SLOW)
 add("raise-limits", "limits", "raises its own limits first", """
 import resource
