@@ -104,7 +104,7 @@
       facts(`嵌入表是 [${config.vocab_size}, ${config.d_model}]；取出 ${c.ids.length} 行。`,
         twin > 0 ? `第 ${c.ids.indexOf(c.ids[twin])} 个和第 ${twin} 个词元都是 ${say(c.labels[twin])}，两行完全相同。` : ""),
       rowText(`第 ${c.ids[c.row]} 行，${say(c.name)}`, c.t.embedding[c.row]),
-      sentence(`方向与它最接近的词元（余弦）：${near.map((id) => `${E.candidate(tokenizer, id)} ${number(cosine(c.model.params.wte[id], c.t.embedding[c.row]), 2)}`).join("，")}。这是只读过几万字的模型学到的，不必当真。`),
+      sentence(`方向与它最接近的词元（余弦）：${near.map((id) => `「${E.candidate(tokenizer, id)}」${number(cosine(c.model.params.wte[id], c.t.embedding[c.row]), 2)}`).join("，")}。这是只读过几万字的模型学到的，不必当真。`),
     ];
   });
 
@@ -325,8 +325,8 @@
     const label = (name) => { const [n, p] = name.split("-"); return `${NORMS[n]}，位置：${POSITIONS[p]}`; };
     return [
       facts(`${integer(f.poems)} 首唐诗，留出 ${integer(f.held_out_poems)} 首不训练；${integer(f.training_tokens)} 个词元，每组 ${integer(f.steps)} 步，每步 ${f.batch} 段 ${config.context_length} 个词元。`),
-      bars(["权重", "参数", "留出部分的交叉熵"], names.map((name) => ({ name: label(name), values: [integer(f.parameters[name]), number(f.held_out_loss[name])], share: f.held_out_loss[name] / Math.log(config.vocab_size) }))),
-      sentence(`条长是与均匀乱猜的比：乱猜是 ln ${integer(config.vocab_size)} ≈ ${number(Math.log(config.vocab_size))}。`),
+      bars(["权重", "参数", "交叉熵"], names.map((name) => ({ name: label(name), values: [integer(f.parameters[name]), number(f.held_out_loss[name])], share: f.held_out_loss[name] / Math.log(config.vocab_size) }))),
+      sentence(`交叉熵在留出的 ${integer(f.held_out_tokens)} 个词元上量，条长是与均匀乱猜的比：乱猜是 ln ${integer(config.vocab_size)} ≈ ${number(Math.log(config.vocab_size))}。训练很短，只有一个种子，六组的名次说明不了大模型里谁好谁坏。`),
     ];
   });
 
@@ -370,26 +370,35 @@
   // The bar at the lower edge: previous and next station, what is followed, which layer and head is shown.
   function walk(article) {
     const stops = Array.from(article.querySelectorAll(".journey[data-station]")).map((box) => box.closest("section")).filter((s, i, all) => all.indexOf(s) === i);
+    const headingOf = (i) => stops[i].querySelector(":is(h1, h2)");
     const title = (section) => section.querySelector(":is(h1, h2)").firstChild.textContent.trim();
     const select = h("select", { "aria-label": "去哪一站" }, ...stops.map((s, i) => h("option", { value: i }, title(s))));
+    const spoken = h("span", { className: "journey-quiet", role: "status" });
+    let at = 0, quietUntil = 0;
+    const choose = (i) => { at = Math.min(stops.length - 1, Math.max(0, i)); select.value = String(at); };
+    // The focus stays on the button, so that a keyboard can step on; 「进入」 takes it to the station itself.
     const go = (i) => {
-      const heading = stops[Math.min(stops.length - 1, Math.max(0, i))].querySelector(":is(h1, h2)");
-      heading.tabIndex = -1;
-      heading.focus({ preventScroll: true });
-      heading.scrollIntoView({ behavior: matchMedia("(prefers-reduced-motion: reduce)").matches ? "auto" : "smooth" });
-      select.value = String(Math.min(stops.length - 1, Math.max(0, i)));
+      choose(i);
+      quietUntil = performance.now() + 400; // the last stations can't scroll up to where the observer looks
+      headingOf(at).scrollIntoView({ behavior: "instant" });
+      spoken.textContent = title(stops[at]);
+    };
+    const enter = () => {
+      go(at);
+      headingOf(at).tabIndex = -1;
+      headingOf(at).focus({ preventScroll: true });
     };
     select.addEventListener("change", () => go(Number(select.value)));
-    const step = (by, text, name) => h("button", { type: "button", "aria-label": name, onclick: () => go(Number(select.value) + by) }, text);
+    const step = (text, name, action) => h("button", { type: "button", "aria-label": name, onclick: action }, text);
     const token = h("select", { onchange: () => set({ row: Number(token.value) }) });
     const numbered = (name, count, text) => h("select", { onchange: (e) => set({ [name]: Number(e.target.value) }) }, ...Array.from({ length: count }, (_, i) => h("option", { value: i }, text(i))));
     const named = (text, control) => h("label", {}, text, control);
     const bar = h("div", { className: "journey journey-walk", role: "region", "aria-label": "走到哪一站，跟着谁走" },
-      h("span", { className: "journey-stops" }, step(-1, "‹ 上一站", "上一站"), select, step(1, "下一站 ›", "下一站")),
+      h("span", { className: "journey-stops" }, step("‹", "上一站", () => go(at - 1)), select, step("›", "下一站", () => go(at + 1)), step("进入", "进入这一站", enter), spoken),
       named("跟着", token), named("层", numbered("layer", config.n_layers, (i) => String(i + 1))), named("头", numbered("head", config.n_heads, String)));
     article.append(bar);
     // Scrolling by hand moves the selection along.
-    const seen = new IntersectionObserver((entries) => entries.forEach((e) => { if (e.isIntersecting) select.value = String(stops.indexOf(e.target.closest("section"))); }), { rootMargin: "-15% 0px -75% 0px" });
+    const seen = new IntersectionObserver((entries) => entries.forEach((e) => { if (e.isIntersecting && performance.now() > quietUntil) choose(stops.indexOf(e.target)); }), { rootMargin: "-15% 0px -75% 0px" });
     stops.slice(1).forEach((s) => seen.observe(s));
     return (c) => {
       token.replaceChildren(...c.labels.map((l, i) => h("option", { value: i }, `${i} ${l.short}`)));
