@@ -130,7 +130,7 @@ def gelu_and_slope(x, block=32768):
     形状：x [..., n] -> 激活 [..., n], 导数 [..., n]
     """
     c = 2 * math.sqrt(2 / math.pi)
-    y, slope = np.empty_like(x), np.empty_like(x)
+    y, slope = np.empty(x.shape, x.dtype), np.empty(x.shape, x.dtype)
     flat_x, flat_y, flat_slope = (a.reshape(-1) for a in (np.ascontiguousarray(x), y, slope))
     for start in range(0, x.size, block):
         h, a, s = (array[start : start + block] for array in (flat_x, flat_y, flat_slope))
@@ -322,8 +322,8 @@ def multi_head_attention_backward(dy, x, params, n_heads, n_kv_heads=None, mask=
         _, saved = _attention_forward(x, params, n_heads, n_kv_heads, mask, rope_base)
     q, k, v, output, exps, sums = saved
     grads = {}
-    dmerged = _linear_backward(dy, merge_heads(output), params, "O", grads)
-    dq, dk, dv = attention_backward(split_heads(_sentences(dmerged), n_heads), q, k, v, output, exps, sums)
+    dmerged = _linear_backward(_sentences(dy), merge_heads(output), params, "O", grads)
+    dq, dk, dv = attention_backward(split_heads(dmerged, n_heads), q, k, v, output, exps, sums)
     groups = n_heads // n_kv_heads
     dk, dv = repeat_kv_backward(dk, groups), repeat_kv_backward(dv, groups)
     if rope_base is not None:
