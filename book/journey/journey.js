@@ -104,7 +104,7 @@
       facts(`嵌入表是 [${config.vocab_size}, ${config.d_model}]；取出 ${c.ids.length} 行。`,
         twin > 0 ? `第 ${c.ids.indexOf(c.ids[twin])} 个和第 ${twin} 个词元都是 ${say(c.labels[twin])}，两行完全相同。` : ""),
       rowText(`第 ${c.ids[c.row]} 行，${say(c.name)}`, c.t.embedding[c.row]),
-      sentence(`方向与它最接近的词元（余弦）：${near.map((id) => `「${E.candidate(tokenizer, id)}」${number(cosine(c.model.params.wte[id], c.t.embedding[c.row]), 2)}`).join("，")}。这是只读过几万字的模型学到的，不必当真。`),
+      sentence(`方向与它最接近的词元（余弦）：${near.map((id) => `「${E.candidate(tokenizer, id)}」${number(cosine(c.model.params.wte[id], c.t.embedding[c.row]), 2)}`).join("，")}。模型只读过 ${integer(DATA.facts.training_tokens)} 个词元，不必当真。`),
     ];
   });
 

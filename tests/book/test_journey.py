@@ -154,7 +154,8 @@ def test_the_switches_change_something(shipped):
 
 # ---------------------------------------------------------------- tokens and bytes
 
-TEXTS = ["床前明月光，", "Hello, world! it's  9.11\n\n x ", "🍓🍓", "\u3000全角\u00a0空格", "é e\u0301 ｗ", "a\r\nb\t\t", "'ll 're 's", "人工智能 AI，2026 年。", "\ufeff头", " ", "鿿㐀𠀀"]
+TEXTS = ["床前明月光，", "Hello, world! it's  9.11\n\n x ", "🍓🍓", "\u3000全角\u00a0空格", "é e\u0301 ｗ", "a\r\nb\t\t",
+         "'ll 're 's", "人工智能 AI，2026 年。", "\ufeff头", " ", "鿿㐀𠀀"]  # fmt: skip
 
 
 def test_tokens_equal_libs(shipped):
