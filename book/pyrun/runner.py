@@ -4,6 +4,7 @@ import ast
 import io
 import json
 import linecache
+import logging
 import os
 import sys
 import traceback
@@ -13,7 +14,26 @@ from pathlib import Path
 BOOK = Path("/home/book")
 os.chdir(BOOK / "chapters")
 sys.path[:0] = [str(BOOK / "chapters"), str(BOOK)]
-os.environ["MPLBACKEND"] = "agg"
+# plt.show() puts the figures into the page.
+BACKEND = """
+from matplotlib.backend_bases import FigureManagerBase
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+class FigureManager(FigureManagerBase):
+    @classmethod
+    def pyplot_show(cls, *, block=None):
+        import __main__
+        __main__.figures()
+
+class FigureCanvas(FigureCanvasAgg):
+    manager_class = FigureManager
+"""
+MODULES = BOOK.parent / "pyrun"
+MODULES.mkdir(exist_ok=True)
+(MODULES / "pyrun_backend.py").write_text(BACKEND)
+sys.path.append(str(MODULES))
+os.environ["MPLBACKEND"] = "module://pyrun_backend"
+logging.getLogger("matplotlib.font_manager").setLevel(logging.ERROR)  # it would announce its font cache
 namespace = {"__name__": "__main__"}
 AVAILABLE = set(json.loads(globals()["LOCK"])["packages"])  # pyodide-lock.json, set by worker.js
 emit_now = None
