@@ -121,7 +121,7 @@
     return [
       facts(words[state.position]),
       twin > 0 ? sentence(`两个 ${say(c.labels[twin])}（位置 ${first} 与 ${twin}）的输入${difference([c.t.input[first]], [c.t.input[twin]]) ? `不再相同，最大差 ${number(difference([c.t.input[first]], [c.t.input[twin]]))}` : "仍然相同"}。`) : null,
-      !state.keepPosition && state.position !== "none" ? warning("位置是拿掉的，权重没有为此重新训练。要看“训练时就没有位置”的，把“位置”选成“没有”。") : null,
+      !state.keepPosition && state.position !== "none" ? warning("位置是拿掉的，权重还是原来那组，没有重新训练。要看“训练时就没有位置”的，把“位置”选成“没有”。") : null,
       rowText(`${say(c.name)} 的输入`, c.t.input[c.row]),
     ];
   });
