@@ -87,19 +87,19 @@
     start(root) {
       this.state = { half: 8, p: 3, shift: 2, power: 4 };
       const set = (name) => (value) => { this.state[name] = value; this.show(); };
-      this.image = picture({ title: "前 48 个位置的编码", size: 16 });
+      this.image = picture({ title: "前 32 个位置的编码", size: 16 });
       this.words = h("div");
       root.append(h("fieldset", {}, h("legend", {}, "设置"),
         slider("宽度 d", { min: 2, max: 32, step: 1, value: 8 }, (x) => String(2 * x), set("half")),
-        slider("位置 p", { min: 0, max: 47, step: 1, value: 3 }, String, set("p")),
-        slider("往后移", { min: 0, max: 24, step: 1, value: 2 }, (x) => `${x} 位`, set("shift")),
+        slider("位置 p", { min: 0, max: 31, step: 1, value: 3 }, String, set("p")),
+        slider("往后移", { min: 0, max: 31, step: 1, value: 2 }, (x) => `${x} 位`, set("shift")),
         slider("底数", { min: 1, max: 6, step: 0.5, value: 4 }, (x) => integer(10 ** x), set("power"))), this.words, this.image);
       this.show();
     }
 
     show() {
       const { half, p, shift, power } = this.state, d = 2 * half, base = 10 ** power;
-      const rows = Array.from({ length: 48 }, (_, i) => N.sinusoid(i, d, base));
+      const rows = Array.from({ length: 32 }, (_, i) => N.sinusoid(i, d, base));
       const dot = (a, b) => a.reduce((s, x, i) => s + x * b[i], 0);
       const dots = rows.map((row, i) => dot(row, N.sinusoid(i + shift, d, base)));
       const gap = Math.max(...dots) - Math.min(...dots);

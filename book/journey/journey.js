@@ -135,7 +135,7 @@
     const plain = c.part(block.q)[c.row];
     return [
       facts(`${place()}。W_Q、W_K、W_V 都是 [${config.d_model}, ${config.d_model}]，乘出来每行 ${config.d_model} 个数，第 ${state.head} 头用第 ${state.head * config.d_head} 到 ${(state.head + 1) * config.d_head - 1} 维。`,
-        c.model.norm === "pre" ? "Pre-LN：它们读的是归一化之后的那一行（第 12 站的第一张图）。" : "Post-LN：它们直接读残差流。"),
+        c.model.norm === "pre" ? "Pre-LN：它们读的是归一化之后的那一行（第 12 站的第二张图）。" : "Post-LN：它们直接读残差流。"),
       block.rotated ? sentence(`RoPE 把 ${say(c.name)} 的 q 按位置 ${c.row} 转动：长度转前 ${number(length(plain), 4)}，转后 ${number(length(qq[c.row]), 4)}，转动不改变长度。`) : null,
       rowText(`${say(c.name)} 的 q`, qq[c.row]), rowText(`${say(c.name)} 的 k`, kk[c.row]), rowText(`${say(c.name)} 的 v`, vv[c.row]),
     ];

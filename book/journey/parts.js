@@ -93,7 +93,7 @@
 
     geometry() {
       const gutter = 62, top = this.columns ? 20 : 0;
-      const room = Math.max(180, this.box.clientWidth - gutter - 2);
+      const room = this.box.clientWidth - gutter - 2;
       const count = this.rows[0].length;
       const smallest = count > 200 ? 3 : count > 40 ? 5 : this.columns ? 16 : 7;
       const width = Math.max(smallest, Math.min(this.size, Math.floor(room / count)));

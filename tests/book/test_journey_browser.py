@@ -282,7 +282,7 @@ def test_position_explorer(open_page):
     assert f"PE[4] · PE[7] = {pe[4] @ pe[7]:.4f}" in box.inner_text()
     press(page, box.locator("summary"), "Enter")
     rows = box.locator(".journey-table tbody tr").evaluate_all("rows => rows.map(row => Array.from(row.cells).slice(1).map(cell => cell.textContent))")
-    np.testing.assert_allclose([[float(x.replace("−", "-")) for x in row] for row in rows], pe[:48], atol=5.1e-4)
+    np.testing.assert_allclose([[float(x.replace("−", "-")) for x in row] for row in rows], pe[:32], atol=5.1e-4)
 
 
 def test_sampling_explorer(open_page):
