@@ -14,7 +14,7 @@ FOLDERS = (BOOK / "journey", BOOK / "explorers")
 
 def copy(app):
     """Before the pages are written, so that Sphinx can put the files' checksums into their addresses."""
-    if app.builder.format == "html":
+    if app.builder.name == "html":
         target = Path(app.outdir, "_static", "interactive")
         target.mkdir(parents=True, exist_ok=True)
         for file in (path for folder in FOLDERS for path in folder.glob("*") if path.suffix in (".js", ".css")):
@@ -22,6 +22,8 @@ def copy(app):
 
 
 def load(app, pagename, templatename, context, doctree):
+    if app.builder.name != "html":
+        return  # on paper the words and the small tables stand for themselves
     body = context.get("body") or ""
     wanted = dict.fromkeys(name for mark, names in PIECES.items() if mark in body for name in names)
     for name in wanted:

@@ -288,12 +288,15 @@
     return (c) => {
       const key = JSON.stringify([state.text, c.model.name, c.settings]);
       if (key !== seen) { seen = key; back(); }
-      const logits = Array.from(c.t.logits.at(-1)), before = N.softmax(logits), after = N.softmax(N.filtered(logits, samplingNow()));
+      // A sentence longer than the window is continued from its end, as generate does it.
+      const seenIds = c.all.slice(E.windowStart(c.all.length, config.context_length));
+      const last = c.all.length > c.ids.length ? E.forward(c.model, seenIds, c.settings, null, true).logits[0] : c.t.logits.at(-1);
+      const logits = Array.from(last), before = N.softmax(logits), after = N.softmax(N.filtered(logits, samplingNow()));
       const order = N.ranking(logits).slice(0, 12), kept = after.filter((x) => x > 0).length;
       words.replaceChildren(
-        facts(`接在句尾 ${say(c.labels.at(-1))} 之后：留下 ${integer(kept)} 个候选，熵 ${number(N.entropy(before))} → ${number(N.entropy(after))}。`,
+        facts(`接在句尾 ${say(E.labels(tokenizer, c.all).at(-1))} 之后：留下 ${integer(kept)} 个候选，熵 ${number(N.entropy(before))} → ${number(N.entropy(after))}。`,
           state.T === 0 ? "T = 0 约定为贪心：只留得分最高的一个。" : ""),
-        bars(["候选", "原来的概率", "现在的概率"], order.map((id) => ({ name: E.candidate(tokenizer, id, c.ids), values: [percent(before[id]), percent(after[id])], share: after[id], off: after[id] === 0 }))));
+        bars(["候选", "原来的概率", "现在的概率"], order.map((id) => ({ name: E.candidate(tokenizer, id, c.all), values: [percent(before[id]), percent(after[id])], share: after[id], off: after[id] === 0 }))));
     };
   };
 
@@ -343,11 +346,14 @@
     const input = h("input", { type: "text", value: state.text, spellcheck: false, autocomplete: "off", id: "journey-text", maxLength: 200 });
     const problem = h("p", { className: "journey-warning", role: "alert", hidden: true }, "至少写一个字。");
     let timer;
-    input.addEventListener("input", () => {
+    const typed = (event) => {
+      if (event.isComposing) return; // pinyin on its way to becoming characters
       clearTimeout(timer);
       problem.hidden = input.value !== "";
       if (input.value) timer = setTimeout(() => set({ text: input.value, row: null }), 200);
-    });
+    };
+    input.addEventListener("input", typed);
+    input.addEventListener("compositionend", typed);
     const examples = [...DATA.facts.examples, "人工智能 AI 🍓"];
     const summary = h("p", { className: "journey-facts", role: "status" });
     const position = check("keepPosition", "用上位置编码");
