@@ -14,13 +14,12 @@ import heapq
 import json
 import math
 import operator
+import re
 from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-
-import regex
 
 __all__ = ["count_pairs", "merge_pair", "BPE", "BPEStep", "ByteBPE", "learn_merges", "learn_merges_plain", "merge_parts",
            "merge_parts_plain", "GPT2_PATTERN", "CL100K_PATTERN", "O200K_PATTERN", "SMOLLM_PATTERN"]
@@ -435,7 +434,7 @@ class ByteBPE:
             self._rank = lambda left, right: self.vocab.get(left + right, math.inf)
         else:
             self._rank = lambda left, right: ranks.get((left, right), math.inf)
-        self._split = regex.compile(pattern).findall
+        self._split = _pieces(pattern)
         self._ids_of = _Remembered(self._encode_piece)
 
     @property
@@ -457,7 +456,7 @@ class ByteBPE:
             raise ValueError(
                 f"vocab_size 是 {vocab_size}，应在 {256 + len(special_tokens)}（256 个字节加特殊词元）与 {0x110000} 之间"
             )
-        split = regex.compile(pattern).findall
+        split = _pieces(pattern)
         pieces = Counter()
         for part in _between(text, special_tokens)[::2]:
             pieces.update(split(part))
@@ -624,7 +623,14 @@ def _between(text, special_tokens):
     if not special_tokens:
         return [text]
     names = sorted(special_tokens, key=len, reverse=True)
-    return regex.split(f"({'|'.join(map(regex.escape, names))})", text)
+    return re.split(f"({'|'.join(map(re.escape, names))})", text)
+
+
+def _pieces(pattern):
+    """预切分：文字 -> 小段。只有这里用到 regex（标准库的 re 不懂 \\p{L}）；没有它的地方，比如网页里，其余照常可用。"""
+    import regex
+
+    return regex.compile(pattern).findall
 
 
 def _to_visible(token):

@@ -83,9 +83,9 @@ ipython.display, ipython.get_ipython = display, lambda: None
 sys.modules.update({"IPython": ipython, "IPython.display": display})
 
 
-def imports(tree, everywhere):
-    """Top-level names that a program imports, at its top or anywhere, with the files of the book among them."""
-    for node in ast.walk(tree) if everywhere else tree.body:
+def imports(tree):
+    """Names that a program imports, with the book's own modules among them."""
+    for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
@@ -96,7 +96,7 @@ def imports(tree, everywhere):
 def needed(code):
     """Packages of the distribution that the code will import, itself or through the book's modules."""
     try:
-        queue = list(imports(ast.parse(code), True))
+        queue = list(imports(ast.parse(code)))
     except SyntaxError:
         return []
     seen, packages = set(), set()
@@ -111,8 +111,7 @@ def needed(code):
         for base in (BOOK, BOOK / "chapters"):
             for path in (base.joinpath(*parts, "__init__.py"), base.joinpath(*parts).with_suffix(".py")):
                 if path.is_file():
-                    # Inside functions a module may import what only some uses need.
-                    queue.extend(imports(ast.parse(path.read_text(encoding="utf-8")), False))
+                    queue.extend(imports(ast.parse(path.read_text(encoding="utf-8"))))
     return sorted(packages)
 
 

@@ -5,8 +5,6 @@ from collections import Counter
 from functools import cache
 from pathlib import Path
 
-import regex
-
 from claims.judge import UNSET, Evidence
 from claims.registry import computation
 from lib.tokenizer import BPE, count_pairs, merge_pair
@@ -18,7 +16,7 @@ LISTED = [("l", "o"), ("lo", "w"), ("e", "s"), ("es", "t"), ("e", "w"), ("n", "e
 IN_TABLE = [("e", "s"), ("s", "t"), ("l", "o"), ("o", "w"), ("w", "</w>"), ("w", "e"), ("e", "w")]
 POLICIES = {"first-seen": "first", "last-seen": lambda tied: tied[-1], "lex-min": "lexicographic", "lex-max": max}
 # Ranks of the real GPT-2 vocabulary for every piece that the sentences below could be cut into.
-_GPT2_SPLIT = regex.compile(r"'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+")
+_GPT2_SPLIT = r"'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
 
 
 def merged(words, pair):
@@ -164,7 +162,9 @@ def gpt2_ranks():
 def gpt2_pieces(text):
     """Cut a text as GPT-2 does: split first, then merge the bytes of each part, the earliest learned pair first."""
     ranks, pieces = gpt2_ranks(), []
-    for part in _GPT2_SPLIT.findall(text):
+    import regex  # only this one needs it, and a browser may not have it
+
+    for part in regex.findall(_GPT2_SPLIT, text):
         symbols = tuple(bytes([byte]) for byte in part.encode())
         while known := [(a, b) for a, b in zip(symbols, symbols[1:]) if a + b in ranks]:
             symbols = merge_pair(symbols, min(known, key=lambda pair: ranks[pair[0] + pair[1]]))
