@@ -18,7 +18,7 @@ from pathlib import Path
 from book import execute, node
 
 # What a page can depend on, besides the notebooks' own fingerprints.
-INPUTS = ("_config.yml", "_toc.yml", "requirements.txt", "*.md", "*.bib", "book", "chapters", "claims", "lib", "exercises")
+INPUTS = ("_config.yml", "_toc.yml", "_redirects.yml", "requirements.txt", "*.md", "*.bib", "book", "chapters", "claims", "lib", "exercises")
 IGNORED = {"__pycache__", ".ipynb_checkpoints", "node_modules"}
 
 

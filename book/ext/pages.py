@@ -1,10 +1,17 @@
 """Last touches on finished pages: the theme's texts that no catalogue translates, and names that assistive software
 reads out. Plain replacements of exact markup; a test finds whatever English is left."""
 
+import html
 import re
 from pathlib import Path
+from urllib.parse import quote, urlencode
 
+import yaml
 from docutils import nodes
+from sphinx.util import logging
+from sphinx.util.osutil import relative_uri
+
+LOGGER = logging.getLogger(__name__)
 
 REPLACED = {
     'title="Toggle primary sidebar"': 'title="显示或隐藏全书目录" aria-label="显示或隐藏全书目录"',
@@ -61,6 +68,47 @@ def describe(app, pagename, templatename, context, doctree):
         context["description"] = description(title, doctree) if doctree else f"{title} —— {app.config.html_title}"
 
 
+def feedback(app, pagename, templatename, context, doctree):
+    """Under each page: its source, an issue form that already names page and section, and what changed."""
+    if not doctree or app.builder.name != "html":
+        return
+    options = app.config.html_theme_options
+    repository, branch = options["repository_url"], options.get("repository_branch", "main")
+    file = Path(app.env.doc2path(pagename)).relative_to(app.srcdir).as_posix()
+    title = re.sub(r"<[^>]+>", "", context["title"])
+    form = urlencode({"title": f"{title}：", "body": f"页面：{file}\n小节：\n\n问题：\n\n应当是：\n"})
+    links = (
+        (f"{repository}/issues/new?{form}", "报告这一页的问题", "feedback-issue"),
+        (f"{repository}/blob/{branch}/{quote(file)}", "查看源文件", ""),
+        (f"{repository}/commits/{branch}/{quote(file)}", "这一页的修改记录", ""),
+    )
+    items = "".join(f'<li><a class="{kind}" href="{html.escape(url)}">{text}</a></li>' for url, text, kind in links)
+    context["body"] += f'\n<ul class="feedback" aria-label="反馈">{items}</ul>'
+
+
+MOVED = """<!DOCTYPE html>
+<html lang="zh-CN"><head><meta charset="utf-8"><title>这一页搬家了</title>
+<meta name="robots" content="noindex"><link rel="canonical" href="{target}">
+<meta http-equiv="refresh" content="0; url={target}">
+<script>location.replace("{target}" + location.hash)</script></head>
+<body><p>这一页搬到了 <a href="{target}">{target}</a>。</p></body></html>
+"""
+
+
+def redirect(app, exception):
+    """A page that moved leaves its address behind: `_redirects.yml` maps old document names to new ones."""
+    table = Path(app.srcdir, "_redirects.yml")
+    if exception or app.builder.name != "html" or not table.exists():
+        return
+    for old, new in (yaml.safe_load(table.read_text(encoding="utf-8")) or {}).items():
+        if new not in app.env.found_docs or old in app.env.found_docs:
+            LOGGER.warning("_redirects.yml：%s → %s：旧名应当已经没有，新名应当存在", old, new, type="book", subtype="redirect")
+            continue
+        path = Path(app.outdir, f"{old}.html")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(MOVED.format(target=relative_uri(f"{old}.html", f"{new}.html")), encoding="utf-8")
+
+
 def finish(app, exception):
     if exception or app.builder.name != "html":
         return
@@ -74,4 +122,6 @@ def finish(app, exception):
 
 def setup(app):
     app.connect("html-page-context", describe)
+    app.connect("html-page-context", feedback)
+    app.connect("build-finished", redirect, priority=980)  # after assets.finish: these pages load nothing
     app.connect("build-finished", finish)

@@ -87,5 +87,20 @@
       });
   }
 
-  document.addEventListener("DOMContentLoaded", () => { setUpSearch(); setUpPython(); });
+  // The issue form also names the section that the reader is in.
+  function setUpFeedback() {
+    for (const link of document.querySelectorAll(".feedback-issue"))
+      link.addEventListener("click", () => {
+        const place = location.hash ? document.getElementById(decodeURIComponent(location.hash.slice(1))) : null;
+        const section = place?.closest("section");
+        const heading = section?.querySelector("h1, h2, h3, h4");
+        if (!heading) return;
+        const url = new URL(link.href);
+        const name = [...heading.childNodes].filter((n) => !n.classList?.contains("headerlink")).map((n) => n.textContent).join("");
+        url.searchParams.set("body", url.searchParams.get("body").replace(/小节：.*/, `小节：${name.trim()}（#${section.id}）`));
+        link.href = url.href;
+      });
+  }
+
+  document.addEventListener("DOMContentLoaded", () => { setUpSearch(); setUpPython(); setUpFeedback(); });
 })();

@@ -1,0 +1,59 @@
+"""python -m book.pdf: the whole book as one PDF, printed by Chromium from the same notebooks as the site."""
+
+import shutil
+import sys
+from pathlib import Path
+
+from playwright.sync_api import sync_playwright
+
+from book import build
+
+ROOT = Path(__file__).resolve().parent.parent
+TARGET = ROOT / "_build" / "dist" / "token-journey.pdf"
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+# On paper nothing can be unfolded or scrolled.
+STYLE = """
+.bd-sidebar-primary, .bd-sidebar-secondary, .bd-header-article, .prev-next-footer, .bd-footer-content, #jb-print-docs-body, #pst-skip-link, #pst-back-to-top { display: none !important; }
+.bd-article section section > h1:not(:first-of-type), .bd-article > section > section > h1 { break-before: page; }
+pre, .highlight pre { white-space: pre-wrap !important; overflow-wrap: anywhere; font-size: 8.5pt; max-height: none !important; overflow: visible !important; }
+.pst-scrollable-table-container, .cell_output, .math-scroll, .output { overflow: visible !important; max-height: none !important; }
+table { font-size: 8.5pt; }
+.bd-main .bd-content .bd-article-container { max-width: none !important; padding: 0; }
+"""
+FOOTER = "<div style='font-size:8px;width:100%;text-align:center'><span class=pageNumber></span></div>"
+
+
+def chromium():
+    for name in BROWSERS:
+        if path := shutil.which(name):
+            return path
+    sys.exit("生成 PDF 需要 Chromium：apt-get install chromium")
+
+
+def write(page_file, target):
+    with sync_playwright() as play:
+        browser = play.chromium.launch(executable_path=chromium(), args=["--no-sandbox", "--disable-gpu"])
+        page = browser.new_page(color_scheme="light", locale="zh-CN")
+        page.goto(page_file.as_uri(), wait_until="load")
+        page.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
+        page.evaluate("document.querySelectorAll('img').forEach(i => i.loading = 'eager')")
+        page.evaluate("document.fonts.ready.then(() => true)")
+        page.add_style_tag(content=STYLE)
+        margin = {"left": "18mm", "right": "18mm", "top": "18mm", "bottom": "20mm"}
+        page.pdf(
+            path=target, format="A4", margin=margin, print_background=True, outline=True, tagged=True,
+            display_header_footer=True, header_template="<span></span>", footer_template=FOOTER,
+        )  # fmt: skip
+        browser.close()
+
+
+def main():
+    chromium()  # say at once what is missing
+    site = build.run(ROOT, ROOT / "_build", builder="singlehtml", report=lambda text: None)
+    TARGET.parent.mkdir(parents=True, exist_ok=True)
+    write(site / "index.html", TARGET)
+    print(f"{TARGET}  {TARGET.stat().st_size / 1e6:.1f} MB")
+
+
+if __name__ == "__main__":
+    main()
