@@ -57,8 +57,11 @@ lint: $(SETUP) ## 检查 Python 风格与中文排版
 	$(BIN)/ruff check .
 	$(PY) -m pytest -q tests/hygiene
 
-bench: $(SETUP) ## 并排测量 lib 与同类实现，打印比值（需先 make peers）
-	$(PY) -m benchmarks $(ARGS)
+peers: $(SETUP) ## 另装同类实现（torch、transformers、tokenizers、tiktoken、gguf），供对照测试用；体积很大
+	$(BIN)/pip install --quiet --disable-pip-version-check -r requirements-peers.txt
+
+test-peers: $(SETUP) ## 与同类实现当场对照（先 make peers）
+	$(PY) -m pytest -m peers tests/lib tests/claims $(ARGS)
 
 clean: ## 删除生成的网站与缓存，保留 .venv
 	rm -rf _build .pytest_cache .hypothesis .ruff_cache
