@@ -116,6 +116,7 @@ class StudentKernel:
             connection = context.socket(zmq.SUB if channel == "iopub" else zmq.DEALER)
             connection.setsockopt(zmq.MAXMSGSIZE, MAX_MESSAGE)
             connection.setsockopt(zmq.LINGER, 0)
+            connection.setsockopt(zmq.SNDTIMEO, 5000)  # with nobody at the other end a message would wait for ever
             connection.setsockopt(zmq.IDENTITY, b"grader")
             if self.sandboxed:  # all are bound already; a reconnection would follow whatever the student puts there
                 connection.setsockopt(zmq.RECONNECT_IVL, -1)
@@ -140,7 +141,11 @@ class StudentKernel:
     # -- messages ----------------------------------------------------------------------------------------------------
 
     def _send(self, channel, kind, content, buffers=(), parent=None):
-        message = self._manager.session.send(self._sockets[channel], kind, content, parent, buffers=list(buffers) or None)
+        try:
+            message = self._manager.session.send(self._sockets[channel], kind, content, parent, buffers=list(buffers) or None)
+        except zmq.Again:
+            self._lose("内核不再接收消息", "kernel-died")
+            raise KernelLost(self.lost) from None
         return message["header"]["msg_id"]
 
     def _receive(self, seconds):
@@ -242,6 +247,12 @@ class StudentKernel:
             raise CallTimeout(f"全部代码的运行时间超过 {self.limits.total_seconds:g} 秒，此处起不再执行")
         return min(seconds, left)
 
+    def _limit(self, what, seconds):
+        """Which limit was reached, in words."""
+        if seconds in (self.limits.cell_seconds, self.limits.call_seconds):
+            return f"{what}运行超过 {seconds:g} 秒"
+        return f"全部代码的运行时间超过 {self.limits.total_seconds:g} 秒"
+
     def _execute(self, source, collector, seconds, clock):
         number = self._send("shell", "execute_request", {
             "code": source, "silent": False, "store_history": True, "user_expressions": {}, "allow_stdin": False,
@@ -250,7 +261,7 @@ class StudentKernel:
         while waiting:
             now = time.monotonic()
             if interrupted and now > interrupted + GRACE:
-                self._lose(f"单元格超过 {seconds:g} 秒且无法中断", "timeout")
+                self._lose(f"{self._limit('单元格', seconds)}，无法中断", "timeout")
                 raise KernelLost(self.lost)
             if replied and now > replied + GRACE:
                 break  # the rest of the output was lost on the way
@@ -268,7 +279,7 @@ class StudentKernel:
             self._look_at_process()
         if interrupted:
             self.notes.add("timeout")
-            raise CallTimeout(f"单元格运行超过 {seconds:g} 秒，已中断")
+            raise CallTimeout(f"{self._limit('单元格', seconds)}，已中断")
 
     # -- calls -------------------------------------------------------------------------------------------------------
 
@@ -293,7 +304,7 @@ class StudentKernel:
         while True:
             now = time.monotonic()
             if interrupted and now > interrupted + GRACE:
-                self._lose(f"调用超过 {seconds:g} 秒且无法中断", "timeout")
+                self._lose(f"{self._limit('调用', seconds)}，无法中断", "timeout")
                 raise KernelLost(self.lost)
             if not interrupted and clock.used() > seconds:
                 self._interrupt()
@@ -302,7 +313,7 @@ class StudentKernel:
                 if message["msg_type"] == "grading_reply" and message["parent_header"].get("msg_id") == number:
                     if interrupted:
                         self.notes.add("timeout")
-                        raise CallTimeout(f"调用超过 {seconds:g} 秒没有返回（死循环？）")
+                        raise CallTimeout(f"{self._limit('调用', seconds)}，没有返回（死循环？）")
                     return message["content"], message["buffers"]
                 if source == "stdin" and message["msg_type"] == "callback_request" and callbacks and not interrupted:
                     count += 1

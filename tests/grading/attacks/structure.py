@@ -119,9 +119,9 @@ def _(notebook):
     notebook.cells[2:2] = [new_code_cell("pass") for _ in range(5000)]
 
 
-@structure("one-huge-cell", "an answer of ten megabytes")
+@structure("one-huge-cell", "an answer of two megabytes")
 def _(notebook):
-    each(notebook, "apply")[0].source = "# x\n" * 2_500_000
+    each(notebook, "apply")[0].source = "# x\n" * 500_000
 
 
 @structure("stripped-metadata", "an editor has dropped all metadata: no attack, the work counts", flags={"matched-by-position"})

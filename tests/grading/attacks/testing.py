@@ -16,7 +16,7 @@ import builtins
 builtins.all = builtins.any = builtins.isinstance = builtins.len = lambda *a, **k: True
 builtins.AssertionError = type("Quiet", (Exception,), {})
 builtins.abs = builtins.sum = builtins.max = lambda *a, **k: 0
-""", deserves={})  # IPython can't run cells after that
+""")
 add("rewrite-the-tree", "testing", "an AST transformer that drops assertions and sets scores", """
 import ast
 class Drop(ast.NodeTransformer):
