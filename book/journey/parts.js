@@ -35,15 +35,20 @@
     return 0.2126 * r + 0.7152 * g + 0.0722 * b;
   };
 
+  let colours = null; // of the present theme; read anew when it changes
   function palette() {
+    if (colours) return colours;
     const [zero, positive, negative] = ["--journey-zero", "--journey-positive", "--journey-negative"].map((name) => channels(probe(name)));
-    return { zero, positive, negative, text: probe("--journey-text"), muted: probe("--journey-muted"), mark: probe("--journey-mark"), blocked: probe("--journey-blocked") };
+    return (colours = { zero, positive, negative, text: probe("--journey-text"), mark: probe("--journey-mark"), blocked: probe("--journey-blocked"), family: getComputedStyle(document.body).fontFamily });
   }
 
   // ---------------------------------------------------------------- a picture of an array
 
   const pictures = new Set();
-  const redrawAll = () => pictures.forEach((picture) => picture.isConnected && picture.draw());
+  const redrawAll = () => { colours = null; pictures.forEach((picture) => picture.draw()); };
+  // There are some fifty pictures on the page: each is laid out at once, and painted when it comes near the window.
+  const near = new IntersectionObserver((entries) => entries.forEach(({ target, isIntersecting }) => { target.near = isIntersecting; if (isIntersecting && target.stale) target.draw(); }), { rootMargin: "800px 0px" });
+  const sizes = new ResizeObserver((entries) => entries.forEach(({ target, contentRect }) => { target.parentNode.parentNode.room = contentRect.width; target.parentNode.parentNode.draw(); }));
 
   // Rows of numbers as coloured cells. Focusable: arrow keys move a cursor whose value stands below and is read out.
   class ArrayPicture extends HTMLElement {
@@ -68,7 +73,8 @@
       this.box.addEventListener("focus", () => { this.focused = true; this.draw(); this.say(); });
       this.box.addEventListener("blur", () => { this.focused = false; this.draw(); });
       pictures.add(this);
-      new ResizeObserver(() => this.draw()).observe(this);
+      near.observe(this);
+      sizes.observe(this.box);
       return this;
     }
 
@@ -93,7 +99,7 @@
 
     geometry() {
       const gutter = 62, top = this.columns ? 20 : 0;
-      const room = this.box.clientWidth - gutter - 2;
+      const room = this.room - gutter - 2;
       const count = this.rows[0].length;
       const smallest = count > 200 ? 3 : count > 40 ? 5 : this.columns ? 16 : 7;
       const width = Math.max(smallest, Math.min(this.size, Math.floor(room / count)));
@@ -102,16 +108,21 @@
     }
 
     draw() {
-      if (!this.rows || !this.box.clientWidth) return;
-      const g = (this.g = this.geometry()), colours = palette();
+      if (!this.rows || !this.room) return;
+      const g = (this.g = this.geometry());
       const w = g.gutter + g.width * g.count + 2, hgt = g.top + g.height * this.rows.length + 2;
+      Object.assign(this.canvas.style, { width: `${w}px`, height: `${hgt}px` });
+      this.stale = !this.near;
+      if (!this.stale) this.paint(g, w, hgt);
+    }
+
+    paint(g, w, hgt) {
+      const colours = palette(), { family } = colours;
       const ratio = w > 2000 ? 1 : window.devicePixelRatio || 1;
       Object.assign(this.canvas, { width: Math.round(w * ratio), height: Math.round(hgt * ratio) });
-      Object.assign(this.canvas.style, { width: `${w}px`, height: `${hgt}px` });
       const c = this.canvas.getContext("2d");
       c.scale(ratio, ratio);
       c.textBaseline = "middle";
-      const family = getComputedStyle(this).fontFamily;
       this.drawLabels(c, g, colours, family);
       this.rows.forEach((row, i) => row.forEach((x, j) => this.drawCell(c, g, colours, family, x, i, j)));
       c.lineWidth = 2;

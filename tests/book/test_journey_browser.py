@@ -55,7 +55,7 @@ def open_page(browser, pages_folder):
 
     def open_page(name, width=1280, theme="light"):
         page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=theme)
-        page.set_default_timeout(60_000)
+        page.set_default_timeout(180_000)  # a busy machine draws slowly
         page.on("request", lambda request: faults.append(request.url) if not request.url.startswith(("file:", "data:", "blob:")) else None)
         page.on("pageerror", lambda error: faults.append(str(error)))
         page.goto((pages_folder / f"{name}.html").as_uri())
