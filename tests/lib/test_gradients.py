@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lib import attention, feedforward, functional, gradients, normalization, position
+from lib import attention, functional, gradients, normalization, position
 from lib.block import transformer_block
 from lib.embedding import embed
 from lib.gradients import loss_and_gradients

@@ -25,7 +25,7 @@ for path in ["@out@/grades.csv", *glob.glob("@out@/feedback/*"), *glob.glob("@ou
 """)
 add("leave-a-startup-file", "writing", "leaves code that IPython runs when the next kernel starts", """
 import os, pathlib
-for top in ("~/.ipython", os.environ.get("IPYTHONDIR", "~/.ipython"), "/root/.ipython"):
+for top in ("~/.ipython", os.environ.get("IPYTHONDIR", "~/.ipython"), "~root/.ipython"):
     try:
         folder = pathlib.Path(top).expanduser() / "profile_default" / "startup"
         folder.mkdir(parents=True, exist_ok=True)
