@@ -255,12 +255,12 @@ class Outcome:
         self._returned()
         return copied(self.seen.result)
 
-    def equals(self, expected, rtol=1e-9, atol=1e-9):
-        """The result is `expected`: same structure and shape, numbers within the tolerance."""
-        self._returned()
-        expected = copied(expected)
-        if found := difference(expected, self.seen.result, rtol, atol):
-            self.fail(found, expected)
+    def equals(self, expected, rtol=1e-9, atol=1e-9, of=None):
+        """The result, or what `of` takes from it, is `expected`: same structure and shape, numbers within the tolerance."""
+        expected, got = copied(expected), self.value
+        got = of(got) if of and self.student.judge else got
+        if found := difference(expected, got, rtol, atol):
+            self.fail(found, expected, got)
         return self
 
     def has_dtype(self, dtype):
@@ -310,11 +310,11 @@ class Outcome:
         if self.seen.error is not None:
             self.fail(_error(self.seen.error))
 
-    def fail(self, found, expected=None, aspect="result"):
+    def fail(self, found, expected=None, got=None, aspect="result"):
         if self.student.judge:
             mutant = explanation(self.student, aspect)
             unwritten = isinstance(self.seen.error, NotImplementedError)
-            raise CheckFailure(_report(self, found, expected, mutant), mutant, unwritten) from None
+            raise CheckFailure(_report(self, found, expected, got, mutant), mutant, unwritten) from None
 
 
 def explanation(student, aspect="result"):
@@ -370,15 +370,13 @@ def _error(error):
     return f"运行时抛出 {type(error).__name__}：{str(error)[:300]}"
 
 
-def _report(outcome, found, expected, mutant):
+def _report(outcome, found, expected, got, mutant):
     check = outcome.check
     lines = [f"【{check.function} · {check.name}】{check.claim}", f"    不符：{found}",
              f"    诊断：{mutant.message}" if mutant else f"    提示：{check.hint}，见 {check.section}",
              *(_played if outcome.call.by else _called_with)(check.function, outcome)]
     if expected is not None:
-        lines.append(f"    期望：{code(expected, 6)}")
-        if outcome.seen.error is None:
-            lines.append(f"    得到：{code(outcome.seen.result, 6)}")
+        lines += [f"    期望：{code(expected, 6)}", f"    得到：{code(got, 6)}"]
     return "\n".join(lines)
 
 

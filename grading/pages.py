@@ -64,7 +64,7 @@ def _short(thread):
 def _code(mutant):
     """The source of a wrong solution without its registration."""
     source = textwrap.dedent(inspect.getsource(mutant.body))
-    return source[re.search(r"^def ", source, re.M).start():].rstrip()
+    return source[re.search(r"^(?:def|class) ", source, re.M).start():].rstrip()
 
 
 def coverage():

@@ -161,9 +161,11 @@ def code(value, digits=None):
         # str of a float32 is its shortest form: 2.1, not 2.0999999046325684
         items = value.tolist() if value.dtype != np.float32 else np.array([float(str(x)) for x in value.flat]).reshape(value.shape).tolist()
         return f"np.array({_numbers(items, digits)}{dtype})"
-    if isinstance(value, (list, tuple)) and any(isinstance(item, np.ndarray) for item in value):
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{code(key)}: {code(item, digits)}" for key, item in value.items()) + "}"
+    if isinstance(value, (list, tuple)):
         body = ", ".join(code(item, digits) for item in value)
-        return f"[{body}]" if isinstance(value, list) else f"({body})"
+        return f"[{body}]" if isinstance(value, list) else f"({body}{',' * (len(value) == 1)})"
     return _numbers(value, digits)
 
 

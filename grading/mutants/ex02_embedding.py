@@ -104,7 +104,7 @@ def scaled(table, ids):
     return table[np.asarray(ids)] * math.sqrt(table.shape[1])
 
 
-@mutant("embed", "把编号摊平了", "ids 是 [批, n] 时结果应是 [批, n, d]：不要 ravel", LOOKUP, caught_by="shape")
+@mutant("embed", "把编号摊平了", "ids 有两轴时结果应有三轴：不要 ravel", LOOKUP, caught_by="shape")
 def flattened(table, ids):
     return lookup(table, np.ravel(ids))
 
@@ -540,7 +540,7 @@ def drops_equal(table, query, k, metric="cosine", exclude=()):
     return np.array([i for i in order if not np.array_equal(table[i], query)])[:k]
 
 
-@mutant("nearest", "升序排再倒过来", "倒过来之后并列的次序也倒了，编号大的跑到前面；用 argsort(−分数, kind=\"stable\")", UNIT, caught_by="ties")
+@mutant("nearest", "升序排再倒过来", "倒过来之后并列的次序也倒了，编号大的跑到前面；对负的分数做 argsort，kind 取 stable", UNIT, caught_by="ties")
 def reversed_ties(table, query, k, metric="cosine", exclude=()):
     refuse(table, k, metric, exclude)
     score = scores(table, query, metric)

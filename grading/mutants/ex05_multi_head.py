@@ -65,7 +65,7 @@ def width_for_heads(x, h):
     return split(x, x.shape[-1] // h)
 
 
-@mutant("split_heads", "最后两轴也换了", "每个头里仍是 [词元, d_head]：只把头的轴移到词元之前", SPLIT, caught_by="arange")
+@mutant("split_heads", "最后两轴也换了", "每个头里仍是词元在前、头宽在后：只把头的轴移到词元之前", SPLIT, caught_by="arange")
 def transposed_heads(x, h):
     return split(x, h).swapaxes(-1, -2)
 

@@ -89,7 +89,7 @@ def gelu_untouched(student, rng):
 
 # ---- feed_forward ----------------------------------------------------------------------------------------
 
-@check("feed_forward", "values", section=FFN, claim="激活(x W_1 + b_1) W_2 + b_2：先升维，过激活，再降回来",
+@check("feed_forward", "values", section=FFN, claim="x 乘 W_1 加 b_1，过激活，再乘 W_2 加 b_2：先升维，过激活，再降回来",
        hint="次序是：乘 W_1、加 b_1、激活、乘 W_2、加 b_2；激活只在中间")
 def ffn_values(student, rng):
     x, p = small(rng, 2, 3), parameters(rng)

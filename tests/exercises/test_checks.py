@@ -62,10 +62,11 @@ def test_wrong_result_is_named(wrong, part):
 
 
 def test_call_in_a_message_can_be_pasted():
-    values = [np.array([[0.1, -np.inf], [np.nan, 2.0]]), np.array([2.1, -0.3], np.float32), np.array([True, False]), 0.5, "我", [1, 2]]
+    values = [np.array([[0.1, -np.inf], [np.nan, 2.0]]), np.array([2.1, -0.3], np.float32), np.array([True, False]), 0.5, "我", [1, 2], (3,),
+              {"W": np.ones(2), ("a", "b"): 1}, [(np.zeros(1), 2)]]
     for value in values:
         back = eval(code(value), {"np": np})
-        assert difference(value, back, 0, 0) is None
+        assert difference(value, back, 0, 0) is None and type(back) is type(value)
         assert getattr(back, "dtype", None) == getattr(value, "dtype", None)
 
 

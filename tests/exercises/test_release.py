@@ -89,7 +89,7 @@ def test_answers_are_never_overwritten(tmp_path, monkeypatch, fresh):
     path = tmp_path / name / f"{name}.ipynb"
     path.parent.mkdir()
     notebook = nbformat.read(fresh / name / f"{name}.ipynb", 4)
-    answer = next(cell for cell in notebook.cells if "raise NotImplementedError()" in cell.source)
+    answer = next(cell for cell in notebook.cells if cell.cell_type == "code" and "raise NotImplementedError()" in cell.source)
     answer.source = answer.source.replace(CODE_STUB.splitlines()[-1], "return 1")
     nbformat.write(notebook, path)
     before = path.read_bytes()
