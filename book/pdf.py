@@ -13,7 +13,8 @@ TARGET = ROOT / "_build" / "dist" / "token-journey.pdf"
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 # On paper nothing can be unfolded or scrolled.
 STYLE = """
-.bd-sidebar-primary, .bd-sidebar-secondary, .bd-header-article, .prev-next-footer, .bd-footer-content, #jb-print-docs-body, #pst-skip-link, #pst-back-to-top { display: none !important; }
+:is(.bd-sidebar-primary, .bd-sidebar-secondary, .bd-header-article, .prev-next-footer) { display: none !important; }
+:is(.bd-footer-content, #jb-print-docs-body, #pst-skip-link, #pst-back-to-top) { display: none !important; }
 .bd-article section section > h1:not(:first-of-type), .bd-article > section > section > h1 { break-before: page; }
 pre, .highlight pre { white-space: pre-wrap !important; overflow-wrap: anywhere; font-size: 8.5pt; max-height: none !important; overflow: visible !important; }
 .pst-scrollable-table-container, .cell_output, .math-scroll, .output { overflow: visible !important; max-height: none !important; }

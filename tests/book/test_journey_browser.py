@@ -48,10 +48,10 @@ def browser(chromium_path):
         browser.close()
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def open_page(browser, pages_folder):
-    """Opens a page from its folder; afterwards nothing may have been asked of a host, and no script may have failed."""
-    faults, opened = [], []
+    """Opens a page from its folder; in the end nothing may have been asked of a host, and no script may have failed."""
+    faults = []
 
     def open_page(name, width=1280, theme="light"):
         page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=theme)
@@ -60,21 +60,28 @@ def open_page(browser, pages_folder):
         page.on("pageerror", lambda error: faults.append(str(error)))
         page.goto((pages_folder / f"{name}.html").as_uri())
         assert page.evaluate("document.documentElement.dataset.theme") == theme
-        opened.append(page)
         return page
 
     yield open_page
-    for page in opened:
-        page.close()
     assert not faults
 
 
-@pytest.fixture
-def tour(open_page):
+@pytest.fixture(scope="module")
+def opened(open_page):
     page = open_page("journey")
     page.wait_for_selector("html[data-journey=ready]")
-    write(page, SENTENCE)
     return page
+
+
+@pytest.fixture
+def tour(opened):
+    """The page as it is first met, with the sentence of these tests."""
+    for role, name in (("radio", "Pre-LN"), ("radio", "学习的"), ("checkbox", "用上位置编码"), ("checkbox", "除以 √d"), ("checkbox", "因果掩码"), ("checkbox", "用键值缓存")):
+        opened.get_by_role(role, name=name, exact=True).check()
+    for name in ("层", "头"):
+        opened.get_by_label(name, exact=True).select_option("0")
+    write(opened, SENTENCE)
+    return opened
 
 
 def write(page, text):
@@ -145,6 +152,7 @@ def test_bytes_are_never_shown_as_a_replacement_character(tour):
 
 
 def test_all_stations_are_walked_with_the_keyboard(tour):
+    tour.locator(".journey-walk .journey-stops select").select_option("0")
     titles = tour.locator(".journey-walk .journey-stops option").all_text_contents()
     assert len(titles) == 19 and titles[1:18] == [title for title in titles if title.startswith("第")]
     for title in titles[1:]:
