@@ -61,7 +61,7 @@ def scaled_dot_product_attention(q, k, v, mask=None, scale=None):
     return weights @ v, weights
 
 
-def causal_attention(q, k, v, scale=None, window=None, block=64):
+def causal_attention(q, k, v, scale=None, window=None, block=32):
     """与 scaled_dot_product_attention 加因果（或滑动窗口）掩码的输出相同，但不算看不见的那一半，也不留权重。
 
     查询分块：一块里谁都看不到的键根本不去算；一块得分小到留在处理器缓存里。
@@ -78,8 +78,19 @@ def causal_attention(q, k, v, scale=None, window=None, block=64):
         raise ValueError(f"n_k={n_k} 小于 n_q={n_q}：键至少要包括查询自己，缓存只会让键更多")
     block, window = as_count(block, "block"), window if window is None else as_count(window, "window")
     q = q * (1 / math.sqrt(q.shape[-1]) if scale is None else scale)
+    lead = np.broadcast_shapes(q.shape[:-2], k.shape[:-2], v.shape[:-2])
+    q, k, v = (np.broadcast_to(x, (*lead, *x.shape[-2:])) for x in (q, k, v))  # 视图，不复制
+    output = np.empty((*lead, n_q, v.shape[-1]), q.dtype)
+    batch = lead[:-2] if heads else lead[:-1]
+    for index in np.ndindex(batch):  # 一个序列一个序列地算，它的得分才留得在缓存里
+        _attend_in_blocks(q[index], k[index], v[index], output[index], window, block)
+    return output.reshape(*output.shape[:-4], heads, n_q, v.shape[-1]) if heads else output
+
+
+def _attend_in_blocks(q, k, v, output, window, block):
+    """一个序列的各头：一次 block 个查询，结果写进 output。q 已经缩放过。"""
+    n_q, n_k = q.shape[-2], k.shape[-2]
     ahead = _additive(causal_mask(min(block, n_q)), q.dtype)
-    output = np.empty((*np.broadcast_shapes(q.shape[:-2], k.shape[:-2]), n_q, v.shape[-1]), q.dtype)
     for start in range(0, n_q, block):
         stop = min(start + block, n_q)
         last = n_k - n_q + stop  # 这一块的最后一个查询只看得到 last 个键
@@ -94,7 +105,6 @@ def causal_attention(q, k, v, scale=None, window=None, block=64):
         y = scores @ v[..., first:last, :]
         y /= scores.sum(-1, keepdims=True)  # 除 n·d 个输出，而不是 n·n 个权重
         output[..., start:stop, :] = y
-    return output.reshape(*output.shape[:-4], heads, n_q, v.shape[-1]) if heads else output
 
 
 def split_heads(x, n_heads):

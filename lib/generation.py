@@ -50,7 +50,10 @@ class LayerCache:
     """一层的键值缓存：k、v 是 [batch, n_kv_heads, capacity, d_head]，前 length 个有效。"""
 
     def __init__(self, shape, dtype=np.float32):
-        self.k, self.v, self.length = np.empty(shape, dtype), np.empty(shape, dtype), 0
+        # 内存里词元那一轴连续：逐个生成时一个查询要读遍全部 k 和 v，这样读最快
+        in_memory = (*shape[:2], shape[3], shape[2])
+        self.k, self.v = (np.empty(in_memory, dtype).swapaxes(-1, -2) for _ in range(2))
+        self.length = 0
 
     def append(self, k, v):
         """存下新词元的 k、v，交回从头到现在的全部（是缓存的视图，不复制）。

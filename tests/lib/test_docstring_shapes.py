@@ -14,7 +14,7 @@ MODULES = ["functional", "attention", "normalization", "block", "feedforward", "
            "model", "generation", "accounting", "checkpoint"]
 # Public, but no array goes in or comes out: settings, files, lists of ids, counts.
 NO_ARRAYS = {"Config", "GPT", "PRESETS", "parameter_shapes", "KVCache", "LayerCache", "window_start", "generate", "stream",
-             "ACTIVATIONS", "parameter_table", "count_parameters", "flops_table", "forward_flops", "kv_cache_bytes",
+             "ACTIVATIONS", "pack", "parameter_table", "count_parameters", "flops_table", "forward_flops", "kv_cache_bytes",
              "moe_parameters", "Row", "Published", "MODELS", "read_folder", "read_gguf", "assemble", "write_folder"}
 METHODS = {"GPT.__call__": GPT.__call__, "LayerCache.append": LayerCache.append}
 
