@@ -5,6 +5,7 @@
 import json
 import math
 import os
+import zipfile
 import zlib
 from dataclasses import asdict
 from pathlib import Path
@@ -189,9 +190,12 @@ def save_checkpoint(path, model, optimizer, rng, history, settings):
 
 def load_checkpoint(path, model, optimizer, rng, settings=None):
     """读回 save_checkpoint 写的文件，就地恢复参数、优化器和随机数发生器，返回历史。"""
-    with np.load(path) as file:
-        arrays = dict(file)
-    state = json.loads(str(arrays.pop("state")))
+    try:
+        with np.load(path) as file:
+            arrays = dict(file)
+        state = json.loads(str(arrays.pop("state")))
+    except (ValueError, EOFError, KeyError, zipfile.BadZipFile) as error:
+        raise ValueError(f"{path} 不是完整的检查点（{error}）；请换一个文件名，或删掉它从头练") from error
     if settings is not None and state["settings"] != settings:
         different = [name for name in settings if settings[name] != state["settings"].get(name)]
         raise ValueError(f"检查点 {path} 是用别的设置练的，不能接着练：{'、'.join(different)} 不同；请换一个文件名")
