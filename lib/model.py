@@ -281,8 +281,9 @@ def _check_params(params, shapes):
     problems += [f"多出 {name}" for name in arrays if name not in expected]
     problems += [f"{name} 应是 {expected[name]}，收到 {np.shape(array)}" for name, array in arrays.items()
                  if name in expected and np.shape(array) != expected[name]]
-    if not problems and len({array.dtype for array in arrays.values()}) > 1:
-        problems = ["各参数的 dtype 应相同，收到 " + "、".join(sorted({str(a.dtype) for a in arrays.values()}))]
+    kinds = sorted({str(getattr(array, "dtype", type(array).__name__)) for array in arrays.values()})
+    if not problems and (len(kinds) > 1 or not kinds[0].startswith("float")):
+        problems = [f"参数应都是同一种浮点数组，收到 {'、'.join(kinds)}"]
     if problems:
         raise ValueError(f"params 与 config 不符，共 {len(problems)} 处：" + "；".join(problems[:8]))
 

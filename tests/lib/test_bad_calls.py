@@ -167,6 +167,7 @@ CALLS = [
      "wte", "(11, 12)", "(11, 8)"),
     ("model, parameter too many", lambda: GPT(config, model().params | {"lm_head": x}), ValueError, "多出 lm_head"),
     ("model, mixed precision", lambda: GPT(config, model().params | {"wte": np.ones((11, 8))}), ValueError, "float32", "float64"),
+    ("model, integer parameter", lambda: GPT(config, model().params | {"wte": np.ones((11, 8), int)}), ValueError, "int64"),
     # lib.generation
     ("generate, no prompt", lambda: generate(model(), [], 3), ValueError, "至少一个词元"),
     ("generate, a batch", lambda: generate(model(), [[1, 2]], 3), ValueError, "(1, 2)", "一维"),
