@@ -229,6 +229,8 @@ def _masked(scores, mask):
         raise TypeError(f"mask 应是布尔（True = 可以看）或浮点（0 / -inf），收到 dtype={mask.dtype}；0/1 请先 .astype(bool)")
     if np.isnan(mask).any():
         raise ValueError("mask 里有 nan：常见原因是 0 * -inf，请用 np.where(可以看, 0, -np.inf)")
+    if (mask == 1).any() and np.isin(mask, (0, 1)).all():
+        raise ValueError("mask 是 0 和 1 组成的浮点数组：浮点掩码会加到得分上，1 并不表示可以看；请先 .astype(bool)")
     return scores + mask.astype(scores.dtype, copy=False)
 
 

@@ -68,6 +68,8 @@ CALLS = [
      "mask", "(3, 3)", "(2, 3)"),
     ("attention, 0/1 mask", lambda: attention.scaled_dot_product_attention(x, x, x, np.tri(3, dtype=int)), TypeError,
      "int64", "astype(bool)"),
+    ("attention, 0.0/1.0 mask", lambda: attention.scaled_dot_product_attention(x, x, x, np.tri(3)), ValueError,
+     "加到得分上", "astype(bool)"),
     ("attention, nan mask", lambda: attention.scaled_dot_product_attention(x, x, x, np.full((3, 3), nan)), ValueError,
      "nan", "0 * -inf"),
     ("causal attention, n_k < n_q", lambda: attention.causal_attention(x, x[:2], x[:2]), ValueError, "n_k=2", "n_q=3"),
