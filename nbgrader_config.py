@@ -26,3 +26,8 @@ c.CourseDirectory.db_url = os.environ.get(
 (Path(c.CourseDirectory.root) / "grades").mkdir(exist_ok=True)  # SQLite makes files, not folders
 
 install(c)
+
+if os.environ.get("NGSHARE_URL"):  # a cluster without a shared disk: deploy/README.md
+    from ngshare_exchange import configureExchange
+
+    configureExchange(c, os.environ["NGSHARE_URL"])

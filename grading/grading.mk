@@ -11,3 +11,24 @@ progress: $(SETUP) ## 所有练习的得分与下一步
 grade: $(SETUP) ## 评一份作业的全部提交：make grade ASSIGNMENT=ex04-attention [SUBMISSIONS=文件夹或 zip] [OUT=grades]
 	@test -n "$(ASSIGNMENT)" || { echo "要评哪份作业？例如 make grade ASSIGNMENT=ex04-attention SUBMISSIONS=submissions"; exit 2; }
 	@$(PY) -m grading grade "$(ASSIGNMENT)" --submissions "$(SUBMISSIONS)" --out "$(OUT)" $(ARGS)
+
+.PHONY: bench-grading
+bench-grading: $(SETUP) ## 与普通的 nbgrader autograde 并排测量评分速度（40 份提交）
+	@$(PY) -m grading.benchmark $(ARGS)
+
+# A layer over .venv with what only the hub needs; its servers run with .venv's interpreter and this layer in the path.
+HUB := .hub
+HUB_PACKAGES = $(abspath $(wildcard $(HUB)/venv/lib/python3*/site-packages))
+.PHONY: hub-setup hub test-hub
+hub-setup: $(HUB)/.ready
+$(HUB)/.ready: $(SETUP) deploy/jupyterhub/requirements.txt
+	@mkdir -p $(HUB)
+	@test -d $(HUB)/venv || $(PY) -m venv $(HUB)/venv
+	@$(PY) -c "import sysconfig, glob; open(glob.glob('$(HUB)/venv/lib/python3*/site-packages')[0] + '/course.pth', 'w').write(sysconfig.get_paths()['purelib'] + '\n')"
+	$(HUB)/venv/bin/pip install --quiet --disable-pip-version-check -c requirements.txt -r deploy/jupyterhub/requirements.txt
+	PATH="$(abspath $(BIN)):$$PATH" npm install --silent --no-audit --no-fund --prefix $(HUB) configurable-http-proxy@5.3.0
+	@touch $@
+hub: hub-setup ## 启动一门课的 JupyterHub（上课用 root 运行；HUB_TEACHERS、HUB_STUDENTS 见 deploy/README.md）
+	PATH="$(abspath $(BIN)):$$PATH" PYTHONPATH="$(HUB_PACKAGES)" HUB_PYTHONPATH="$(HUB_PACKAGES)" $(PY) -m jupyterhub -f deploy/jupyterhub/jupyterhub_config.py
+test-hub: hub-setup ## 在真实的浏览器里走一遍：发布、领取、作答、提交、收取、评分、返还（root）
+	TEST_ALL=1 PYTHONPATH="$(HUB_PACKAGES)" $(PY) -m pytest tests/grading/test_hub.py $(ARGS)

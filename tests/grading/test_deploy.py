@@ -1,0 +1,54 @@
+"""What can be checked of deploy/ without a cluster."""
+
+import ast
+import re
+from pathlib import Path
+
+import yaml
+
+ROOT = Path(__file__).resolve().parents[2]
+DEPLOY = ROOT / "deploy"
+
+
+def test_every_yaml_file_can_be_read():
+    for path in DEPLOY.rglob("*.yaml"):
+        assert [document for document in yaml.safe_load_all(path.read_text("utf-8")) if document], path
+
+
+def test_python_in_values_and_configs_compiles():
+    values = yaml.safe_load((DEPLOY / "kubernetes" / "values.yaml").read_text("utf-8"))
+    for source in values["hub"]["extraConfig"].values():
+        ast.parse(source)
+    for path in DEPLOY.rglob("*.py"):
+        ast.parse(path.read_text("utf-8"))
+
+
+def test_the_exchange_is_reachable_and_the_gradebook_is_not():
+    values = yaml.safe_load((DEPLOY / "kubernetes" / "values.yaml").read_text("utf-8"))
+    roles = values["hub"]["loadRoles"]
+    assert all("access:services!service=ngshare" in roles[name]["scopes"] for name in ("user", "server"))
+    assert "GRADEBOOK_URL" not in values["singleuser"]["extraEnv"]  # the teacher's server alone gets it
+    assert values["singleuser"]["networkPolicy"]["egressAllowRules"]["privateIPs"] is False
+
+
+def test_students_images_hold_no_sources():
+    student = (DEPLOY / "image" / "Dockerfile").read_text("utf-8")
+    assert not re.search(r"^COPY.*\b(solutions|grading|claims)\b", student, re.M)
+    copied = re.findall(r"^COPY (?:--\S+ )*(.+) \S+$", student + (DEPLOY / "image" / "Teacher.Dockerfile").read_text("utf-8"), re.M)
+    missing = [name for names in copied for name in names.split() if not (ROOT / name).exists()]
+    assert not missing
+
+
+def test_versions_agree():
+    pins = lambda path: dict(re.findall(r"^([\w.-]+)==([\w.]+)", path.read_text("utf-8"), re.M))
+    hub = pins(DEPLOY / "jupyterhub" / "requirements.txt")
+    image = pins(DEPLOY / "image" / "hub-requirements.txt")
+    assert hub["jupyterhub"] == image["jupyterhub"]
+    assert not set(image) & set(pins(ROOT / "requirements.in"))
+
+
+def test_the_workers_of_a_cluster_may_make_sandboxes_and_see_no_secrets():
+    documents = list(yaml.safe_load_all((DEPLOY / "kubernetes" / "dask.yaml").read_text("utf-8")))
+    worker = next(d for d in documents if d["metadata"]["name"] == "grading-worker")["spec"]["template"]["spec"]
+    assert worker["hostUsers"] is False and worker["automountServiceAccountToken"] is False
+    assert worker["containers"][0]["securityContext"]["procMount"] == "Unmasked" and "env" not in worker["containers"][0]
