@@ -79,7 +79,7 @@ def tour(opened):
     for role, name in (("radio", "Pre-LN"), ("radio", "学习的"), ("checkbox", "用上位置编码"), ("checkbox", "除以 √d"), ("checkbox", "因果掩码"), ("checkbox", "用键值缓存")):
         opened.get_by_role(role, name=name, exact=True).check()
     for name in ("层", "头"):
-        opened.get_by_label(name, exact=True).select_option("0")
+        opened.get_by_role("combobox", name=name, exact=True).select_option("0")
     write(opened, SENTENCE)
     return opened
 
@@ -200,9 +200,9 @@ def test_each_switch_gives_libs_numbers(tour, switch):
 def test_layer_head_and_token_are_chosen(tour):
     tokenizer, models = journey.load()
     t = reference(models["pre-learned"], tokenizer.encode(SENTENCE), True, True, True)
-    tour.get_by_label("层", exact=True).select_option("1")
-    tour.get_by_label("头", exact=True).select_option("2")
-    tour.get_by_label("跟着").select_option("3")
+    tour.get_by_role("combobox", name="层", exact=True).select_option("1")
+    tour.get_by_role("combobox", name="头", exact=True).select_option("2")
+    tour.get_by_role("combobox", name="跟着", exact=True).select_option("3")
     np.testing.assert_allclose(table(tour, "softmax"), t["blocks"][1]["weights"][2], atol=5.1e-4)
     assert part(tour, "tokens").locator("[aria-pressed=true]").get_attribute("aria-label").startswith("第 3 个词元")
 
@@ -212,8 +212,8 @@ def test_sampling_controls_follow_lib(tour):
     logits = models["pre-learned"](np.array(tokenizer.encode(SENTENCE)))[-1]
     for name, key, times in (("温度 T", "ArrowRight", 10), ("Top-k", "End", 1), ("Top-k", "ArrowLeft", 26)):
         for _ in range(times):
-            press(tour, part(tour, "sampling").get_by_label(name), key)
-    assert part(tour, "sampling").get_by_label("Top-k").get_attribute("aria-valuetext") == "5"
+            press(tour, part(tour, "sampling").get_by_role("slider", name=name), key)
+    assert part(tour, "sampling").get_by_role("slider", name="Top-k").get_attribute("aria-valuetext") == "5"
     expected = np.sort(softmax(top_k_filter(apply_temperature(logits, 1.5), 5)))[::-1][:5]
     shown = [numbers(text)[-1] / 100 for text in part(tour, "sampling").locator("tbody tr td:nth-child(3)").all_text_contents()[:5]]
     np.testing.assert_allclose(shown, expected, atol=5.1e-4)
@@ -271,21 +271,21 @@ def test_bpe_explorer(open_page):
         assert f"{' + '.join(step.pair)} → {step.symbol}，{step.count} 次" in box.inner_text()
     press(page, box.get_by_role("button", name="退一步"), "Enter")
     assert f"第 4 次合并：{' + '.join(steps[3].pair)}" in box.inner_text()
-    box.get_by_label("次数并列时取").select_option("largest")
+    box.get_by_role("combobox").select_option("largest")
     press(page, box.get_by_role("button", name="合并到底"), "Enter")
     bpe = BPE.train(box.get_attribute("corpus"), tie_break=max)
     assert f"第 {len(bpe.merges)} 次合并" in box.inner_text() and "再没有可以合并的对" in box.inner_text()
-    box.get_by_label("语料").fill("吃葡萄 吃葡萄 葡萄")
+    box.get_by_role("textbox", name="语料（空格分词）").fill("吃葡萄 吃葡萄 葡萄")
     press(page, box.get_by_role("button", name="合并一次"), "Enter")
     assert "葡 + 萄 → 葡萄，3 次" in box.inner_text()
-    box.get_by_label("切一个词").fill("葡萄皮")
+    box.get_by_role("textbox", name="用学到的规则切一个词").fill("葡萄皮")
     assert "葡萄皮 → 葡萄 | 皮 | </w>" in box.inner_text()
 
 
 def test_position_explorer(open_page):
     page, box = explorer(open_page, "position-explorer")
     for name in ("位置 p", "往后移"):
-        press(page, box.get_by_label(name), "ArrowRight")
+        press(page, box.get_by_role("slider", name=name), "ArrowRight")
     pe = sinusoidal_encoding(60, 16)
     assert f"PE[4] · PE[7] = {pe[4] @ pe[7]:.4f}" in box.inner_text()
     press(page, box.locator("summary"), "Enter")
@@ -295,8 +295,8 @@ def test_position_explorer(open_page):
 
 def test_sampling_explorer(open_page):
     page, box = explorer(open_page, "sampling-explorer")
-    box.get_by_label("z0", exact=True).fill("4")
-    press(page, box.get_by_label("Top-k"), "ArrowLeft")
+    box.get_by_role("spinbutton", name="z0").fill("4")
+    press(page, box.get_by_role("slider", name="Top-k"), "ArrowLeft")
     expected = softmax(top_k_filter(np.array([4, 1, 0.5, 0, -1]), 4))
     shown = [numbers(text)[0] / 100 for text in box.locator("tbody tr td:nth-child(4)").all_text_contents()]
     np.testing.assert_allclose(shown, expected, atol=5.1e-4)
@@ -307,11 +307,11 @@ def test_sampling_explorer(open_page):
 
 def test_cache_explorer(open_page):
     page, box = explorer(open_page, "cache-explorer")
-    press(page, box.get_by_label("词元数"), "ArrowRight")
-    press(page, box.get_by_label("同时几句"), "ArrowRight")
+    press(page, box.get_by_role("slider", name="词元数"), "ArrowRight")
+    press(page, box.get_by_role("slider", name="同时几句"), "ArrowRight")
     size = kv_cache_bytes((32, 8, 128), 16384, batch=2)
     assert f"{size / 1e9:.3g} GB" in box.inner_text()
-    box.get_by_label("模型").select_option("Mistral 7B")
+    box.get_by_role("combobox", name="模型").select_option("Mistral 7B")
     assert f"{kv_cache_bytes((32, 8, 128), 4096, batch=2) / 1e9:.3g} GB" in box.inner_text() and "只看最近 4,096 个" in box.inner_text()
 
 
