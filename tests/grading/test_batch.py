@@ -289,3 +289,14 @@ def test_names_in_the_table_are_never_formulas(toy, tmp_path):
     batch.grade(toy.name, tmp_path / "s", tmp_path / "out", solutions=toy.solutions, workers=1, progress=False,
                 limits=Limits(total_seconds=60))
     assert (tmp_path / "out" / "grades.csv").read_text("utf-8").splitlines()[1].startswith("'=1+2,")
+
+
+def test_the_handbook_explains_every_flag():
+    import re
+
+    handbook = (ROOT / "chapters" / "appendix" / "teaching.md").read_text("utf-8")
+    sources = "".join(p.read_text("utf-8") for p in (ROOT / "grading").glob("*.py"))
+    patterns = (r'notes\["([a-z-]+)"\]', r'note(?:s)? ?= ?\{"([a-z-]+)"', r'notes\.add\("([a-z-]+)"\)', r'_lose\([^\n]+, "([a-z-]+)"\)',
+                r'codes\.add\("([a-z-]+)"\)', r'ungraded\(task, \{"([a-z-]+)"')
+    codes = {code for pattern in patterns for code in re.findall(pattern, sources)}
+    assert len(codes) > 20 and not [code for code in sorted(codes) if f"`{code}`" not in handbook]

@@ -23,14 +23,14 @@ add("reply-garbage", "channel", "answers with trees that mean nothing", forge(
 add("reply-a-pickle", "channel", "answers with bytes that run code where they are unpickled", forge(
     'import pickle, os; self.session.send(stream, "grading_reply", {"value": ["b", 0]}, parent, ident=ident, '
     'buffers=[b"cos\\\\nsystem\\\\n(S\'touch @planted@/planted-@token@\'\\\\ntR."])'), **LOSE)
-add("reply-nothing", "channel", "never answers", forge("pass"), **LOSE, flags={"timeout"}, quick=False)
+add("reply-nothing", "channel", "never answers", forge("pass"), **LOSE, flags={"timeout"})
 add("reply-much", "channel", "answers with three hundred megabytes", forge(
     'self.session.send(stream, "grading_reply", {"value": ["b", 0]}, parent, ident=ident, buffers=[b"x" * (300 << 20)])'),
-    **LOSE, quick=False)
+    **LOSE)
 add("reply-deep", "channel", "answers with lists nested ten thousand deep", forge(
     'import json; self.session.pack = lambda o: (b\'{"value": \' + b"[" * 10000 + b"]" * 10000 + b"}") if "value" in o '
     'else json.dumps(o, default=str).encode(); '
-    'self.session.send(stream, "grading_reply", {"value": 1}, parent, ident=ident)'), **LOSE, quick=False)
+    'self.session.send(stream, "grading_reply", {"value": 1}, parent, ident=ident)'), **LOSE)
 add("reply-twice", "channel", "answers each request many times, also to later ones", forge(
     'for n in range(50): self.session.send(stream, "grading_reply", {"value": ["l", [["l", []], 1, 2]]}, parent, ident=ident)'), **LOSE)
 add("reply-errors-of-all-kinds", "channel", "answers with errors whose names and texts are chosen to harm", forge(
@@ -65,7 +65,7 @@ def do_call(self, request, buffers, route):
 kernel.do_call = types.MethodType(do_call, kernel)
 """)
 add("call-functions-without-end", "channel", "calls the test's function again and again",
-    answers={"apply": "def twice(f, x):\n    while True: f(x)"}, flags={"timeout"}, quick=False)
+    answers={"apply": "def twice(f, x):\n    while True: f(x)"}, flags={"timeout"})
 add("forge-functions-of-tests", "channel", "hands the test's own functions to other calls, and objects that it made up", """
 kernel = get_ipython().kernel
 kernel.refer = lambda x: ["o", 5, "function", True]
@@ -84,7 +84,7 @@ add("close-the-channel", "channel", "closes the kernel's sockets", """
 kernel = get_ipython().kernel
 kernel.shell_stream.close()
 kernel.stdin_socket.close()
-""", flags={"timeout"}, quick=False)
+""", flags={"timeout"})
 add("steal-the-key", "channel", "takes the session's key and answers future requests from a thread", """
 import threading, time
 kernel = get_ipython().kernel

@@ -130,7 +130,7 @@ def _(toy, hand_in):
         path.with_name(f"{name}.py").write_text("import os\nos._exit(7)\n")
 
 
-@made("megabytes-of-old-output", "files", "stored outputs of twenty megabytes", quick=False)
+@made("megabytes-of-old-output", "files", "stored outputs of twenty megabytes")
 def _(toy, hand_in):
     notebook = honest(toy)
     notebook.cells[2].outputs = [nbformat.v4.new_output("stream", text="z" * (19 << 20))]

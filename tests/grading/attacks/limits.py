@@ -3,7 +3,6 @@
 from . import add
 
 SOFTMAX = "    e = np.exp(x - x.max(axis=axis, keepdims=True))\n    return e / e.sum(axis=axis, keepdims=True)\n"
-SLOW = dict(quick=False)
 
 add("endless-cell", "limits", "a loop without end", "while True: pass", flags={"timeout"})
 add("endless-function", "limits", "a loop without end in the function under test",
@@ -18,17 +17,17 @@ add("deaf-to-signals", "limits", "ignores signals and sleeps", """
 import signal, time
 for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP): signal.signal(number, signal.SIG_IGN)
 time.sleep(1000)
-""", flags={"timeout"}, **SLOW)
+""", flags={"timeout"})
 add("slow-everywhere", "limits", "every call takes a little less than is allowed",
     answers={"softmax": "import time\ndef softmax(x, axis=-1):\n    time.sleep(2.5)\n" + SOFTMAX},
-    deserves={"softmax-value": 3, "softmax-axis": 2, "counter-add": 2}, **SLOW)
+    deserves={"softmax-value": 3, "softmax-axis": 2, "counter-add": 2})
 add("many-slow-cells", "limits", "one cell after the other works nearly as long as a cell may", """
 import time
 def work(seconds):
     end = time.process_time() + seconds
     while time.process_time() < end: pass
 work(3)
-""", answers={"softmax": "work(3)", "counter": "work(3)", "apply": "work(3)"}, deserves={}, **SLOW)
+""", answers={"softmax": "work(3)", "counter": "work(3)", "apply": "work(3)"}, deserves={})
 add("stop-itself", "limits", "stops its own process, so that nothing answers",
     "import os, signal\nos.kill(os.getpid(), signal.SIGSTOP)", flags={"timeout"})
 add("leave-in-a-cell", "limits", "ends the process in a cell", "import os\nos._exit(0)", flags={"kernel-died"})
@@ -37,7 +36,7 @@ add("leave-in-a-function", "limits", "ends the process when it is tested",
 add("crash", "limits", "reads address zero", "import ctypes\nctypes.string_at(0)", flags={"kernel-died"})
 add("abort", "limits", "aborts", "import os\nos.abort()", flags={"kernel-died"})
 add("become-another-program", "limits", "replaces the kernel by a program that does nothing",
-    "import os\nos.execv('/bin/sleep', ['sleep', '1000'])", **SLOW)
+    "import os\nos.execv('/bin/sleep', ['sleep', '1000'])")
 add("kill-the-parent", "limits", "kills its parent and everybody else whom it may kill", """
 import os, signal
 for pid in (os.getppid(), 1, 2, -1):
@@ -63,7 +62,7 @@ if os.fork() == 0:
 add("leave-threads", "limits", "leaves busy threads behind", """
 import threading
 for n in range(20): threading.Thread(target=lambda: [None for _ in iter(int, 1)], daemon=True).start()
-""", **SLOW)
+""")
 add("much-memory", "limits", "takes ten gigabytes", "x = bytearray(10 << 30)")
 add("much-memory-in-many-processes", "limits", "takes memory in many processes", """
 import os, time
@@ -72,21 +71,21 @@ for n in range(30):
         try: x = bytearray(500 << 20); x[::4096] = b"1" * len(x[::4096])
         finally: time.sleep(100)
 time.sleep(3)
-""", **SLOW)
-add("much-output", "limits", "prints sixty megabytes", "for n in range(60_000): print('x' * 1000)", **SLOW)
+""")
+add("much-output", "limits", "prints sixty megabytes", "for n in range(60_000): print('x' * 1000)")
 add("many-outputs", "limits", "shows ten thousand objects",
-    "from IPython.display import display\nfor n in range(10_000): display(n)", **SLOW)
+    "from IPython.display import display\nfor n in range(10_000): display(n)")
 add("output-from-a-thread", "limits", "prints from a thread while other cells and tests run", """
 import threading, time
 def flood():
     for _ in range(3000): print("y" * 10_000); time.sleep(0.001)
 threading.Thread(target=flood, daemon=True).start()
-""", **SLOW)
+""")
 add("many-files", "limits", "opens files until none is left",
     "files = []\ntry:\n    while True: files.append(open('/dev/null'))\nexcept OSError: pass\ndel files")
 add("deep-recursion", "limits", "recurses far beyond any stack",
     "import sys\nsys.setrecursionlimit(10 ** 9)\ndef f(n): return f(n + 1)\nf(0)")
-add("huge-number", "limits", "computes a number of a hundred million digits", "x = 7 ** (10 ** 8)\nstr(x)", flags={"timeout"}, **SLOW)
+add("huge-number", "limits", "computes a number of a hundred million digits", "x = 7 ** (10 ** 8)\nstr(x)", flags={"timeout"})
 add("raise-limits", "limits", "raises its own limits first", """
 import resource
 for name in ("RLIMIT_AS", "RLIMIT_NPROC", "RLIMIT_CPU", "RLIMIT_FSIZE"):

@@ -91,7 +91,7 @@ with open("/proc/self/mem", "rb", 0) as memory:
                 memory.seek(int(start, 16)); data = memory.read(int(end, 16) - int(start, 16))
                 for hit in re.finditer(b"wanted|hidden_input", data): print(data[hit.start() - 200:hit.end() + 400])
             except (OSError, ValueError, OverflowError): pass
-""", quick=False)
+""")
 add("follow-a-link", "reading", "makes links to the course's files in its folder and reads through them", """
 import os
 os.symlink("@source@", "here"); os.symlink("@out@/gradebook.db", "db")

@@ -114,7 +114,7 @@ def _(notebook):
     notebook.metadata["language_info"] = {"name": "R", "nbconvert_exporter": "../../x"}
 
 
-@structure("thousands-of-cells", "adds five thousand cells", flags={"too-many-cells"}, quick=False)
+@structure("thousands-of-cells", "adds five thousand cells", flags={"too-many-cells"})
 def _(notebook):
     notebook.cells[2:2] = [new_code_cell("pass") for _ in range(5000)]
 
