@@ -29,11 +29,15 @@ $(SETUP): requirements.txt pyproject.toml
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 
-lock: requirements.in ## 由 requirements.in 重新编译锁文件 requirements.txt（需要 uv）
+lock: requirements.in requirements-peers.in ## 由 requirements*.in 重新编译锁文件（需要 uv）
 	uv pip compile requirements.in --universal --python-version 3.11 --upgrade --custom-compile-command "make lock" -o requirements.txt
+	@# For macOS, where PyTorch has no CUDA dependencies: pip adds them where the index serves a CUDA build.
+	MACOSX_DEPLOYMENT_TARGET=14.0 uv pip compile requirements-peers.in --python-version 3.11 --python-platform macos \
+	  --custom-compile-command "make lock" -o requirements-peers.txt
 
 include book/book.mk
 include grading/grading.mk
+include benchmarks/bench.mk
 include chapters/material.mk
 
 ifeq ($(TESTS),)
@@ -56,12 +60,6 @@ test-all: $(SETUP) ## 再加上耗时的测试：全部攻击、PostgreSQL、Das
 lint: $(SETUP) ## 检查 Python 风格与中文排版
 	$(BIN)/ruff check .
 	$(PY) -m pytest -q tests/hygiene
-
-peers: $(SETUP) ## 另装同类实现（torch、transformers、tokenizers、tiktoken、gguf），供对照测试用；体积很大
-	$(BIN)/pip install --quiet --disable-pip-version-check -r requirements-peers.txt
-
-test-peers: $(SETUP) ## 与同类实现当场对照（先 make peers）
-	$(PY) -m pytest -m peers tests/lib tests/claims $(ARGS)
 
 clean: ## 删除生成的网站与缓存，保留 .venv
 	rm -rf _build .pytest_cache .hypothesis .ruff_cache
