@@ -76,7 +76,7 @@ class StudentKernel:
         """Start it (`ready` must follow). Without a sandbox it runs in `folder` with all powers of the user."""
         self.limits, self.sandboxed = limits or Limits(), sandbox
         self.lost, self.spent, self.notes, self._looked = "", 0.0, set(), time.monotonic()
-        self._sockets, self._callbacks, self._nested = {}, None, 0
+        self._sockets, self._nested = {}, 0
         self._folder = None if folder else tempfile.mkdtemp(prefix="home-check-") if not sandbox else None
         self._manager = KernelManager()
         self._manager._kernel_spec = kernel_spec(self.limits, wait=False) if sandbox else _home_spec()
