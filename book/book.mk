@@ -18,4 +18,5 @@ bundle: $(SETUP) ## 网站、notebook、练习各打一个 zip 到 _build/dist
 	$(PY) -m book.bundle
 
 test-site: $(SETUP) ## 在无界面的 Chromium 里验收网站：断网、搜索、页内运行、无障碍、轻重
+	$(PY) -m book.vendor_pyodide
 	REQUIRE_SYSTEM=1 TEST_ALL=1 $(PY) -m pytest tests/book -m browser $(ARGS)

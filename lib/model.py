@@ -192,9 +192,7 @@ class GPT:
         错误：编号不在词表内时 IndexError；总长超过 context_length 时 ValueError。
         """
         config, params = self.config, self.params
-        start = 0 if cache is None else cache.length
-        if cache is not None and len(cache.layers) != config.n_layers:
-            raise ValueError(f"缓存有 {len(cache.layers)} 层，模型有 {config.n_layers} 层；请用 KVCache(model.config)")
+        start = 0 if cache is None else self._check_cache(cache)
         x = self._embed(ids, start)
         _keep(record, embedding=x, blocks=[])
         for i, block in enumerate(params["blocks"]):
@@ -210,6 +208,14 @@ class GPT:
         logits = linear(x, params["wte"].T if config.tie_embeddings else params["lm_head"])
         _keep(record, final=x, logits=logits)
         return logits
+
+    def _check_cache(self, cache):
+        lengths, n_layers = [layer.length for layer in cache.layers], self.config.n_layers
+        if len(lengths) != n_layers:
+            raise ValueError(f"缓存有 {len(lengths)} 层，模型有 {n_layers} 层；请用 KVCache(model.config)")
+        if min(lengths) != max(lengths):
+            raise ValueError(f"缓存各层的词元数不同（{min(lengths)}…{max(lengths)}）：上一次前向中途停下了；请先 cache.reset()")
+        return lengths[0]
 
     def _embed(self, ids, start):
         config = self.config

@@ -81,6 +81,8 @@ def write_book(folder, root, pages):
     (folder / "index.md").write_text(INDEX, encoding="utf-8")
     for name, nb in pages.items():
         nbformat.write(nb, folder / f"{name}.ipynb")
+    if "chapters/04-one" in pages:
+        (folder / "_redirects.yml").write_text("chapters/old/attention: chapters/04-one\n", encoding="utf-8")
     chapters = "".join(f"  - file: {name}\n" for name in [*pages, "chapters/appendix/glossary"])
     (folder / "_toc.yml").write_text(f"format: jb-book\nroot: index\nchapters:\n{chapters}", encoding="utf-8")
     return folder

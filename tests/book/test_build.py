@@ -66,6 +66,26 @@ def test_only_parts_of_the_site_are_loaded(page):
         assert not any(word in loaded for word in ("fontawesome", "searchindex", "search-data", "mathjax", "thebe"))
 
 
+def test_each_page_asks_for_feedback_about_itself(page):
+    links = [a["href"] for a in page("chapters/04-one").select(".feedback a")]
+    repository = "https://github.com/token-journey/token-journey"
+    assert links[0].startswith(f"{repository}/issues/new?title=4+") and "04-one.ipynb" in links[0]
+    assert links[1:] == [f"{repository}/{kind}/main/chapters/04-one.ipynb" for kind in ("blob", "commits")]
+
+
+def test_a_site_without_pyodide_says_where_to_run(page):
+    panel = page("chapters/04-one").select_one(".pyrun")
+    assert not panel.find("button")
+    assert [a.get_text() for a in panel.find_all("a")] == ["Binder", "Colab"]
+    assert not page("index").select(".pyrun")
+
+
+def test_moved_pages_leave_their_address_behind(mini, page):
+    moved = page("chapters/old/attention")
+    assert moved.find("meta", attrs={"http-equiv": "refresh"})["content"] == "0; url=../04-one.html"
+    assert moved.find("a")["href"] == "../04-one.html"
+
+
 def test_second_build_does_nothing(mini):
     source, site, said = mini
     assert any("执行 2 个" in line for line in said)

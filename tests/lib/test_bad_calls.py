@@ -30,6 +30,12 @@ def full_cache():
     return cache
 
 
+def interrupted_cache():
+    cache = full_cache()
+    cache.layers[0].append(*np.ones((2, 4, 1, 2), np.float32))
+    return cache
+
+
 CALLS = [
     # lib.functional
     ("softmax of text", lambda: functional.softmax(["a"]), TypeError, "x", "实数", "<U1"),
@@ -182,6 +188,7 @@ CALLS = [
     ("cache, precision", lambda: model()([1], cache=KVCache(config, dtype=np.float64)), TypeError, "float64", "float32"),
     ("cache, other model", lambda: model()([1], cache=KVCache(Config(11, 6, 8, 2, 2))), ValueError, "d_head=4"),
     ("cache, layers", lambda: model()([1], cache=KVCache(Config(11, 6, 8, 3, 4))), ValueError, "3 层", "2 层"),
+    ("cache, interrupted halfway", lambda: model()([1], cache=interrupted_cache()), ValueError, "4…5", "中途停下", "reset"),
     ("cache, no batch", lambda: KVCache(config, 0), ValueError, "batch"),
     ("cache, truncate", lambda: full_cache().truncate(5), ValueError, "0…4", "5"),
     # lib.accounting

@@ -7,15 +7,17 @@ import numpy as np
 import pytest
 
 from lib.generation import LayerCache
+from lib.gradients import loss_and_gradients
 from lib.model import GPT, Config
 from tests.lib.shapes import Item, parse, statements
 
 MODULES = ["functional", "attention", "normalization", "block", "feedforward", "embedding", "position", "sampling",
-           "model", "generation", "accounting", "checkpoint"]
+           "model", "generation", "accounting", "checkpoint", "gradients", "training"]
 # Public, but no array goes in or comes out: settings, files, lists of ids, counts.
 NO_ARRAYS = {"Config", "GPT", "PRESETS", "parameter_shapes", "KVCache", "LayerCache", "window_start", "generate", "stream",
              "ACTIVATIONS", "pack", "parameter_table", "count_parameters", "flops_table", "forward_flops", "kv_cache_bytes",
-             "moe_parameters", "Row", "Published", "MODELS", "read_folder", "read_gguf", "assemble", "write_folder"}
+             "moe_parameters", "Row", "Published", "MODELS", "read_folder", "read_gguf", "assemble", "write_folder", "AdamW", "evaluate",
+             "warmup_cosine", "gradient_norm", "train", "save_checkpoint", "load_checkpoint"}
 METHODS = {"GPT.__call__": GPT.__call__, "LayerCache.append": LayerCache.append}
 
 
@@ -37,7 +39,7 @@ def test_stated_shapes_hold(function):
     for statement in stated:
         named = {item.name.split(".")[0] for item in statement.inputs}
         required = {name for name, p in inspect.signature(function).parameters.items() if p.default is p.empty}
-        assert required - {"self"} <= named, "every required argument is stated"
+        assert required - {"self", "model"} <= named, "every required argument is stated"
         for trial in range(12):
             dtype = (np.float32, np.float64)[trial % 2]
             check(function, statement, draw_sizes(statement, rng), rng, dtype)
@@ -55,6 +57,9 @@ def check(function, statement, sizes, rng, dtype):
     assert len(results) == len(statement.outputs)
     takes_floats = any(item.dims is not None and item.kind is None for item in statement.inputs)
     for array, item in zip(results, statement.outputs):
+        if item.dims is None:  # gradients, in the layout of the parameters
+            assert item.kind == "参数" and same_layout(array, arguments.get("params", array))
+            continue
         where = f"{function.__qualname__} {item} at {sizes}, leading {leading}"
         assert np.shape(array) == item.shape(sizes, leading), where
         expected = {"整数": "iu", "布尔": "b"}.get(item.kind, "f")
@@ -78,7 +83,7 @@ def value(item, statement, sizes, leading, rng, owner):
     if shape is None:
         return {"整数": lambda: sizes[item.name], "标量": lambda: float(rng.uniform(0.1, 1)), "函数": lambda: np.tanh,
                 "编号": lambda: int(rng.integers(bound)), "随机数": lambda: np.random.default_rng(1),
-                "归一化名": lambda: "layer", "设置": lambda: block_config(sizes),
+                "归一化名": lambda: "layer", "激活名": lambda: "gelu", "设置": lambda: block_config(sizes),
                 "参数": lambda: GPT(block_config(sizes), dtype=owner.dtype).params["blocks"][0]}[item.kind]()
     if item.kind == "整数":
         return rng.integers(0, bound, shape)
@@ -95,6 +100,8 @@ def bind(function, sizes, dtype):
     if function is GPT.__call__:
         model = GPT(Config(sizes["vocab_size"], sizes["context_length"], 6, 2, 3))
         return lambda ids: model(ids)
+    if function is loss_and_gradients:
+        return lambda ids, targets: loss_and_gradients(GPT(Config(8, 8, 6, 2, 3)), ids, targets)
     if function is LayerCache.append:
         cache = LayerCache((sizes["batch"], sizes["n_kv_heads"], sizes["n"] + 2, sizes["d_head"]), dtype)
         return lambda k, v: cache.append(k, v)
@@ -111,6 +118,14 @@ def put(arguments, name, value):
 
 def copy(v):
     return {k: copy(x) for k, x in v.items()} if isinstance(v, dict) else v.copy() if isinstance(v, np.ndarray) else v
+
+
+def same_layout(a, b):
+    if isinstance(a, dict):
+        return isinstance(b, dict) and a.keys() == b.keys() and all(same_layout(a[k], b[k]) for k in a)
+    if isinstance(a, list):
+        return len(a) == len(b) and all(map(same_layout, a, b))
+    return a.shape == b.shape
 
 
 def same(a, b):

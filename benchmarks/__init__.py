@@ -1,0 +1,1 @@
+"""Side-by-side measurements of `lib` with its peers, in one process, by turns: `python -m benchmarks --help`."""
