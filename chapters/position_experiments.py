@@ -112,7 +112,7 @@ def windows(ids, length, starts):
     return np.stack([ids[s : s + length] for s in starts]), np.stack([ids[s + 1 : s + 1 + length] for s in starts])
 
 
-def extrapolation_run(kind, seed, steps=500):
+def extrapolation_run(kind, seed, steps=800):
     """Mean loss at every position 0…TESTED-1 of a model that was trained on windows of TRAINED characters."""
     (train, held_out), size = sonnets()
     config = Config(size, TRAINED, 64, 2, 4, position=kind, scale_embeddings=kind == "sinusoidal")
