@@ -124,7 +124,10 @@ def bwrap_arguments(size_mb, read_only=()):
     for path in ("/etc/ld.so.cache", "/etc/alternatives", "/etc/fonts", "/etc/localtime"):
         if os.path.exists(path):
             argv += ["--ro-bind", path, path]
-    shown, made = [], {"/", "/usr"}
+    # Before the interpreter's folders are shown: they may lie in /tmp themselves.
+    for path, size in ((FOLDER, size_mb), ("/tmp", size_mb), ("/dev/shm", size_mb), (SOCKETS, 1)):
+        argv += ["--size", str(size << 20), "--perms", "1777", "--tmpfs", path]
+    shown, made = [], {"/", "/usr", "/tmp"}
     for path in dict.fromkeys(map(str, [sys.base_prefix, sys.prefix, *_package_folders(), *read_only])):
         if not any(Path(path).is_relative_to(there) for there in [*shown, "/usr"]):
             for parent in reversed(Path(path).parents):  # bwrap would make them unreadable
@@ -138,8 +141,6 @@ def bwrap_arguments(size_mb, read_only=()):
             argv += ["--tmpfs", str(folder), "--remount-ro", str(folder)]
             argv += [word for path in shown if path.is_relative_to(folder) and path != folder
                      for word in ("--ro-bind", str(path), str(path))]
-    for path, size in ((FOLDER, size_mb), ("/tmp", size_mb), ("/dev/shm", size_mb), (SOCKETS, 1)):
-        argv += ["--size", str(size << 20), "--perms", "1777", "--tmpfs", path]
     return [*argv, "--perms", "1777", "--dir", "/tmp/home", "--remount-ro", "/dev", "--remount-ro", "/",
             "--chdir", FOLDER, "--", "/bin/sh", "-c", "echo; read line"]
 

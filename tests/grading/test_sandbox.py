@@ -189,6 +189,7 @@ def test_without_bubblewrap_nothing_starts_and_the_way_out_is_named(monkeypatch,
         sandbox.require_sandbox()
 
 
+@pytest.mark.long
 def test_packages_of_the_course_are_masked_wherever_they_lie(monkeypatch, tmp_path):
     """Installed without -e they lie beside NumPy."""
     site = Path(psutil.__file__).parents[1]

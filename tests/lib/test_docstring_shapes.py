@@ -79,7 +79,7 @@ def draw_sizes(statement, rng):
 
 def value(item, statement, sizes, leading, rng, owner):
     shape = item.shape(sizes, leading)
-    bound = next((sizes[name] for name in ("V", "vocab_size", "n") if name in sizes), 5)
+    bound = next((sizes[name] for name in ("V", "vocab_size", "n_rows", "n") if name in sizes), 5)
     if shape is None:
         return {"整数": lambda: sizes[item.name], "标量": lambda: float(rng.uniform(0.1, 1)), "函数": lambda: np.tanh,
                 "编号": lambda: int(rng.integers(bound)), "随机数": lambda: np.random.default_rng(1),
