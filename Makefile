@@ -41,15 +41,15 @@ include benchmarks/bench.mk
 include chapters/material.mk
 
 ifeq ($(TESTS),)
-# The site's tests share one built site, so they run by themselves; everything else, with the stored outputs of all
-# notebooks (nbval), runs in two processes. Both run even when the first fails. What a person does in a browser takes
-# longer and is tried by `make test-site`.
+# The site's tests share one built site and the grader's look for processes left behind, so both run by themselves;
+# everything else, with the stored outputs of all notebooks (nbval), runs in two processes. Both run even when the
+# first fails. What a person does in a browser takes longer and is tried by `make test-site`.
 test: $(SETUP) ## 跑全部测试（缺浏览器或 bubblewrap 时会点名跳过了什么、怎么装）
 	@status=0; \
-	$(PY) -m pytest tests/book --ignore tests/book/test_browser.py --ignore tests/book/test_journey_browser.py $(ARGS) \
+	$(PY) -m pytest tests/book tests/grading --ignore tests/book/test_browser.py --ignore tests/book/test_journey_browser.py $(ARGS) \
 	  || status=1; \
 	$(PY) -m pytest -n 2 --dist loadfile --nbval --nbval-sanitize-with tests/nbval.cfg \
-	  tests chapters --ignore tests/book $(ARGS) || status=1; \
+	  tests chapters --ignore tests/book --ignore tests/grading $(ARGS) || status=1; \
 	exit $$status
 else
 test: $(SETUP)

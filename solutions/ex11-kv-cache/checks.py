@@ -185,24 +185,24 @@ def numbers(rng):
 @check("kv_cache_bytes", "textbook", section=MEMORY, claim="48 层、8 个键值头、头宽 128、1 万个词元、每个数 2 字节：1.966 GB",
        hint="2 × 层数 × 批 × 词元数 × 键值头数 × 头宽 × 每个数的字节数")
 def bytes_textbook(student, rng):
-    student([48, 8, 128], 10_000).equals(1_966_080_000)
-    student([1, 8, 128], 10_000).equals(40_960_000)
+    student((48, 8, 128), 10_000).equals(1_966_080_000)
+    student((1, 8, 128), 10_000).equals(40_960_000)
 
 
 @check("kv_cache_bytes", "factors", section=MEMORY, claim="每个因子各乘一次；K 与 V 各一份", hint="最前面的 2 是 K 和 V 两份，与每个数的字节数无关")
 def bytes_factors(student, rng):
     layers, heads, width, n, batch, size = numbers(rng)
-    student([layers, heads, width], n, batch, size).equals(2 * layers * heads * width * n * batch * size)
-    student([layers, heads, width], n, batch=batch).equals(2 * layers * heads * width * n * batch * 2)
+    student((layers, heads, width), n, batch, size).equals(2 * layers * heads * width * n * batch * size)
+    student((layers, heads, width), n, batch=batch).equals(2 * layers * heads * width * n * batch * 2)
 
 
 @check("kv_cache_bytes", "integer", section=MEMORY, claim="结果是整数个字节；0 个词元就是 0", hint="只有乘法，不要除，也不要换算成 MB")
 def bytes_integer(student, rng):
     layers, heads, width, n, *_ = numbers(rng)
-    student([layers, heads, width], 0).equals(0)
-    student([layers, heads, width], n).satisfies(lambda r: type(r) is int, "应返回 int")
+    student((layers, heads, width), 0).equals(0)
+    student((layers, heads, width), n).satisfies(lambda r: type(r) is int, "应返回 int")
 
 
 @check("kv_cache_bytes", "negative", section=MEMORY, claim="负的词元数报 ValueError", hint="n_tokens < 0 时 raise ValueError")
 def bytes_negative(student, rng):
-    student([2, 2, 4], -1).raises(ValueError)
+    student((2, 2, 4), -1).raises(ValueError)

@@ -1,11 +1,15 @@
 """`make check` and `make progress` as a student meets them, through the same execution as grading."""
 
+import inspect
+import sys
+
 import nbformat
 import pytest
 
 from grading import check_home, progress
-from grading.catalog import exercise
+from grading.catalog import assignments, exercise
 from grading.check_home import check, report, store, stored
+from grading.mutants import mutants_of
 from grading.release import generate
 
 NAME = "ex04-attention"
@@ -114,3 +118,40 @@ def test_store_keeps_what_report_shows(released, tmp_path, monkeypatch):
     assert (tmp_path / f"{NAME}.md").read_text("utf-8") == report(result)
     (tmp_path / f"{NAME}.json").write_text("{}", encoding="utf-8")
     assert stored(NAME) is None
+
+
+# ---- every assignment through the same execution ----------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def releases(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("releases")
+    generate(folder)
+    return folder
+
+
+def with_answers(releases, name, path, **changes):
+    texts = {c.id: c.source for c in exercise(name).cells("solution", "manual")}
+    return answer(releases / name / f"{name}.ipynb", path, texts | changes)
+
+
+@pytest.mark.parametrize("name", assignments())
+def test_reference_through_execution(releases, tmp_path, name):
+    """All that the checks ask crosses the border between the two sides: classes, functions as arguments, nested data."""
+    result = check(name, with_answers(releases, name, tmp_path / "mine.ipynb"), sandbox=False)
+    assert [p["message"] for p in result.parts if p["message"]] == []
+    assert result.complete and result.remarks == [check_home.NO_SANDBOX]
+
+
+@pytest.mark.parametrize("name", assignments())
+def test_mistake_through_execution(releases, tmp_path, name):
+    """A known mistake in the last function is named just as it is within one process."""
+    function = exercise(name).functions[-1]
+    mutant = mutants_of(name, function)[0]
+    cell = next(c.id for c in exercise(name).cells("solution") if f"def {function}(" in c.source or f"class {function}" in c.source)
+    module = inspect.getsource(sys.modules[mutant.body.__module__])
+    module = module.replace("from grading.mutants import mutant, right", "mutant = right = lambda *_, **__: lambda body: body")
+    answers = {cell: f"mistakes = {{}}\nexec({module!r}, mistakes)\n{function} = mistakes[{mutant.body.__name__!r}]"}
+    result = check(name, with_answers(releases, name, tmp_path / "mine.ipynb", **answers), sandbox=False)
+    assert mutant.message in report(result)
+    assert all(p["score"] == p["points"] for p in result.parts if p["function"] != function)

@@ -209,6 +209,7 @@ def test_nobody_was_reached(world):
     assert not world.listeners.heard
 
 
+@pytest.mark.long  # the pattern may match escaped text: to be told apart
 def test_executed_notebooks_hold_nothing_that_acts_in_a_browser(world):
     from nbconvert import HTMLExporter
 
