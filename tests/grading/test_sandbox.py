@@ -110,7 +110,8 @@ def test_only_its_own_processes(seen):
 
 def test_it_writes_nowhere_but_in_its_own_memory(seen):
     assert seen["work"] == "/sandbox" and not seen["work listing"]
-    assert all("Error" in str(found) for found in seen["writes"].values()), seen["writes"]
+    # What lies below /tmp is the sandbox's own memory there, whatever the host has at that path: look at the host.
+    assert all("Error" in str(found) or (path.startswith("/tmp/") and not Path(path).exists()) for path, found in seen["writes"].items()), seen["writes"]
     assert seen["sandbox writes"] == ["written"] * 3
     assert not any("/dev/sd" in link or str(ROOT) in link for link in seen["descriptors"].values())
 
