@@ -138,7 +138,7 @@ def test_the_interface_is_chinese(pages):
                     yield text
         for text in page.xpath(f"//text()[{outside}]"):
             # Headings that are the name of a function or a module stand in the page's table of contents too.
-            if ENGLISH.search(text) and not CJK.search(text) and text.strip() not in NAMES and not re.fullmatch(r"[a-z_][\w.]*", text.strip()):
+            if ENGLISH.search(text) and not CJK.search(text) and text.strip() not in NAMES and not re.fullmatch(r"[A-Za-z_][\w.]*", text.strip()):
                 yield text.strip()
 
     each(pages, english)
