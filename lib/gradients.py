@@ -494,16 +494,35 @@ def _norm_backward(dy, normalized, params, config):
     return dx, {"gain": dgain} | ({"bias": dbias} if "bias" in params else {})
 
 
-def loss_and_gradients(model, ids, targets):
+def loss_and_gradients(model, ids, targets, group=512):
     """模型在 ids 上预测 targets 的平均交叉熵，以及它对每个参数的梯度（与 model.params 同样布局的嵌套字典）。
 
     targets[..., i] 是位置 i 该预测的下一个词元，通常就是 ids 左移一位；等于 -100 的位置不计入。
+    一次只算约 group 个词元，再把各组的梯度相加：结果相同，而一组的中间数组留得在处理器缓存里。
 
     形状：ids 整数 [..., n], targets 整数 [..., n] -> 损失 [], 梯度 参数
-    错误：形状对不上时 ValueError；编号不在词表内时 IndexError。
+    错误：形状对不上、目标全被忽略时 ValueError；编号不在词表内时 IndexError。
     """
+    ids, targets = as_ids(ids, "ids", model.config.vocab_size), np.asarray(targets)
+    counted = int((targets != -100).sum())
+    if ids.ndim == 0 or targets.shape != ids.shape or counted == 0:
+        raise ValueError(f"targets 应与 ids 一样是 {ids.shape}，且不能全被忽略；收到形状 {targets.shape}")
+    n = ids.shape[-1]
+    ids, targets = ids.reshape(-1, n), targets.reshape(-1, n)
+    size = max(1, group // n)
+    loss, grads = 0, None
+    for start in range(0, len(ids), size):
+        some, wanted = ids[start : start + size], targets[start : start + size]
+        share = int((wanted != -100).sum()) / counted
+        if share:
+            part, more = _group_gradients(model, some, wanted, share)
+            loss, grads = loss + part, more if grads is None else _add(grads, more)
+    return loss, grads
+
+
+def _group_gradients(model, ids, targets, share):
+    """一组句子 [b, n] 的前向与反向；平均损失和梯度都乘以 share，即这一组占全部目标的几分之几。"""
     config, params = model.config, model.params
-    ids = as_ids(ids, "ids", config.vocab_size)
     x = model._embed(ids, 0)
     mask = np.where(sliding_window_mask(ids.shape[-1], config.window), 0, -np.inf).astype(x.dtype)
     saved = []
@@ -515,28 +534,46 @@ def loss_and_gradients(model, ids, targets):
         final, normalized = _norm_forward(x, params["norm_f"], config)
     head = params["wte"].T if config.tie_embeddings else params["lm_head"]
     logits = linear(final, head)
-    loss = cross_entropy(logits, targets)
 
     grads = {}
-    dx, dhead, _ = linear_backward(cross_entropy_backward(logits, targets), final, head)
+    dlogits = cross_entropy_backward(logits, targets)
+    dlogits *= share
+    dx, dhead, _ = linear_backward(dlogits, final, head)
     if "norm_f" in params:
         dx, grads["norm_f"] = _norm_backward(dx, normalized, params["norm_f"], config)
     blocks = []
-    for block, kept in zip(reversed(params["blocks"]), reversed(saved)):
-        dx, block_grads = transformer_block_backward(dx, None, block, config, mask, saved=kept)
+    for block in reversed(params["blocks"]):
+        dx, block_grads = transformer_block_backward(dx, None, block, config, mask, saved=saved.pop())
         blocks.append(block_grads)
     grads["blocks"] = blocks[::-1]
+    grads |= _embedding_gradients(dx, ids, dhead, params, config)
+    return cross_entropy(logits, targets) * share, grads
+
+
+def _embedding_gradients(dx, ids, dhead, params, config):
+    """嵌入表、位置表和输出层的梯度；共用一份参数时，它用了两次，梯度是两处之和。"""
+    grads = {}
     if config.position == "learned":
         grads["wpe"] = np.zeros_like(params["wpe"])
-        grads["wpe"][: dx.shape[-2]] = dx.reshape(-1, *dx.shape[-2:]).sum(0)
+        grads["wpe"][: dx.shape[-2]] = dx.sum(0)
     if config.scale_embeddings:
         dx = dx * math.sqrt(config.d_model)
     grads["wte"] = embed_backward(dx, ids, config.vocab_size)
     if config.tie_embeddings:
-        grads["wte"] += dhead.T  # 同一份参数用了两次，梯度是两处之和
+        grads["wte"] += dhead.T
     else:
         grads["lm_head"] = dhead
-    return loss, grads
+    return grads
+
+
+def _add(total, more):
+    """两份同样布局的梯度相加，加进 total。"""
+    if isinstance(total, np.ndarray):
+        total += more
+        return total
+    for key in total if isinstance(total, dict) else range(len(total)):
+        _add(total[key], more[key])
+    return total
 
 
 # ---------------------------------------------------------------- 小工具

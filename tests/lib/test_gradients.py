@@ -216,6 +216,20 @@ def test_model_against_finite_differences(name):
         np.testing.assert_allclose((found[path] * direction).sum(), expected, rtol=2e-5, atol=2e-6, err_msg=path)
 
 
+@pytest.mark.parametrize("group", [1, 5, 12, 1000])
+def test_groups_of_sentences_add_up(group):
+    model = perturb(GPT(replace(SMALL, **SETTINGS["llama"]), dtype=np.float64))
+    ids, targets = rng.integers(0, 7, (2, 3, 5)), rng.integers(0, 7, (2, 3, 5))
+    targets[0, 1] = -100  # a whole sentence without a target
+    targets[1, 2, 2:] = -100
+    loss, grads = loss_and_gradients(model, ids, targets, group)
+    whole, expected = loss_and_gradients(model, ids, targets, 10**9)
+    np.testing.assert_allclose(loss, whole, rtol=1e-13)
+    np.testing.assert_allclose(loss, functional.cross_entropy(model(ids), targets), rtol=1e-12)
+    for (path, a), (_, b) in zip(leaves(grads), leaves(expected), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-11, atol=1e-13, err_msg=path)
+
+
 def test_float32_stays_float32_and_nothing_changes():
     model = GPT(SMALL)
     before = [array.copy() for _, array in leaves(model.params)]
