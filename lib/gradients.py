@@ -209,9 +209,15 @@ def rms_norm_backward(dy, x, gain=None, eps=1e-6):
 def _normalize(x, kind, eps):
     """x̂ 和 1/σ（kind="rms" 时是 1/rms）。vecdot 一行一个点积，不必先写出 x² 再求和。"""
     if kind == "layer":
-        x = x - x.mean(-1, keepdims=True)
+        x = x - _mean(x)
     inverse = 1 / np.sqrt(np.vecdot(x, x)[..., None] / x.shape[-1] + eps)
     return x * inverse, inverse
+
+
+def _mean(x):
+    """每行的均值，写成与 1/d 的乘积：交给 BLAS，比 mean 快一倍多。"""
+    d = x.shape[-1]
+    return (x @ np.full(d, 1 / d, x.dtype))[..., None]
 
 
 def _normalize_backward(dy, x_hat, inverse, gain, kind):
@@ -219,7 +225,7 @@ def _normalize_backward(dy, x_hat, inverse, gain, kind):
     dx = dy.copy() if gain is None else dy * gain
     dx -= x_hat * (np.vecdot(dx, x_hat)[..., None] / x_hat.shape[-1])
     if kind == "layer":
-        dx -= dx.mean(-1, keepdims=True)  # x̂ 的均值是 0，所以这一步可以放在后面
+        dx -= _mean(dx)  # x̂ 的均值是 0，所以这一步可以放在后面
     dx *= inverse
     return dx, dgain, _rows(dy).sum(0)
 
@@ -245,7 +251,7 @@ def scaled_dot_product_attention_backward(dy, q, k, v, weights, scale=None):
 def attention_forward(q, k, v, mask):
     """与 scaled_dot_product_attention 相同（mask 是 0 / -inf，每行至少看得到一个），训练用：就地算，少过几遍内存。
 
-    一个句子一个句子地算，它的得分矩阵小到留在处理器缓存里。交回的是没有除以行和的 eˢ，行和另给：
+    一次算少数几个句子，它们的得分矩阵小到留在处理器缓存里。交回的是没有除以行和的 eˢ，行和另给：
     除以行和的事推迟到 n·d 的数上做，不在 n·n 的数上做。
 
     形状：q [b, h, n_q, d_head], k [b, h, n_k, d_head], v [b, h, n_k, d_v], mask [n_q, n_k]
@@ -254,7 +260,7 @@ def attention_forward(q, k, v, mask):
     output = _empty_heads(q.shape[:-1], v.shape[-1], q.dtype)
     exps = np.empty((*q.shape[:-1], k.shape[-2]), q.dtype)
     q = q * (1 / math.sqrt(q.shape[-1]))
-    for i in range(len(q)):
+    for i in _few_sentences(exps):
         scores = np.matmul(q[i], k[i].swapaxes(-1, -2), out=exps[i])
         scores += mask
         scores -= scores.max(-1, keepdims=True)
@@ -276,7 +282,7 @@ def attention_backward(dy, q, k, v, output, exps, sums):
     dq, dk, dv = (_empty_heads(a.shape[:-1], a.shape[-1], a.dtype) for a in (q, k, v))
     dy = dy / sums
     inner = np.vecdot(dy, output)[..., None]
-    for i in range(len(q)):
+    for i in _few_sentences(exps):
         np.matmul(exps[i].swapaxes(-1, -2), dy[i], out=dv[i])
         dscores = dy[i] @ v[i].swapaxes(-1, -2)
         dscores -= inner[i]
@@ -287,6 +293,12 @@ def attention_backward(dy, q, k, v, output, exps, sums):
     dq *= scale
     dk *= scale
     return dq, dk, dv
+
+
+def _few_sentences(scores, size=65536):
+    """把 [b, h, n_q, n_k] 沿句子切开，每份约 size 个得分。"""
+    step = max(1, size // max(1, scores[0].size)) if len(scores) else 1
+    return [slice(i, i + step) for i in range(0, len(scores), step)]
 
 
 def _empty_heads(shape, width, dtype):
@@ -329,9 +341,9 @@ def multi_head_attention_backward(dy, x, params, n_heads, n_kv_heads=None, mask=
     if rope_base is not None:
         positions = np.arange(q.shape[-2])
         dq, dk = rotary_backward(dq, positions, rope_base), rotary_backward(dk, positions, rope_base)
-    dx = 0
-    for name, dhead in (("Q", dq), ("K", dk), ("V", dv)):  # x 用了三次，dx 是三份之和
-        dx = _linear_backward(merge_heads(dhead), _sentences(x), params, name, grads) + dx
+    dx = _linear_backward(merge_heads(dq), _sentences(x), params, "Q", grads)
+    for name, dhead in (("K", dk), ("V", dv)):  # x 用了三次，dx 是三份之和
+        dx += _linear_backward(merge_heads(dhead), _sentences(x), params, name, grads)
     return dx.reshape(x.shape), grads
 
 
@@ -438,12 +450,13 @@ def transformer_block_backward(dy, x, params, config, mask=None, *, saved=None):
         if config.norm_position == "pre":  # x + f(norm(x))
             dinner, grads[part] = _part_backward(part, dy, inner, params[part], config, kept)
             dx, grads[name] = _norm_backward(dinner, normalized, params[name], config)
-            dy = dx + dy
+            dx += dy
         else:  # norm(x + f(x))
             dsum, grads[name] = _norm_backward(dy, normalized, params[name], config)
             dx, grads[part] = _part_backward(part, dsum, inner, params[part], config, kept)
-            dy = dx + dsum
-    return dy, grads
+            dx += dsum
+        dy = dx
+    return dx, grads
 
 
 def _block_forward(x, params, config, mask):
@@ -494,7 +507,7 @@ def _norm_backward(dy, normalized, params, config):
     return dx, {"gain": dgain} | ({"bias": dbias} if "bias" in params else {})
 
 
-def loss_and_gradients(model, ids, targets, group=512):
+def loss_and_gradients(model, ids, targets, group=768):
     """模型在 ids 上预测 targets 的平均交叉熵，以及它对每个参数的梯度（与 model.params 同样布局的嵌套字典）。
 
     targets[..., i] 是位置 i 该预测的下一个词元，通常就是 ids 左移一位；等于 -100 的位置不计入。
