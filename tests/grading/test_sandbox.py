@@ -9,6 +9,7 @@ import sys
 import time
 from pathlib import Path
 
+import nbformat
 import psutil
 import pytest
 
@@ -190,12 +191,11 @@ def test_without_bubblewrap_nothing_starts_and_the_way_out_is_named(monkeypatch,
         sandbox.require_sandbox()
 
 
-@pytest.mark.long
-def test_packages_of_the_course_are_masked_wherever_they_lie(monkeypatch, tmp_path):
-    """Installed without -e they lie beside NumPy."""
-    site = Path(psutil.__file__).parents[1]
-    monkeypatch.setattr(sandbox, "_private_folders", lambda: {site / "psutil"})
+def test_packages_of_the_course_are_masked_wherever_they_lie(monkeypatch):
+    """Installed without -e they lie beside NumPy. The stand-in is a package that the kernel hasn't loaded before the mask."""
+    folder = Path(nbformat.__file__).parent
+    monkeypatch.setattr(sandbox, "_private_folders", lambda: {folder})
     with StudentKernel().ready() as kernel:
-        run = kernel.run("import os, psutil; print(psutil.__path__, os.listdir(psutil.__path__[0]))\ntry:\n    psutil.Process\n"
-                         "except AttributeError: print('masked')")
-        assert "masked" in str(run.outputs), run.outputs
+        run = kernel.run(f"import os, sys; print('loaded', 'nbformat' in sys.modules, os.listdir({str(folder)!r}))\n"
+                         "import nbformat\nprint('visible', hasattr(nbformat, 'read'))")
+        assert "loaded False []" in str(run.outputs) and "visible False" in str(run.outputs), run.outputs
