@@ -97,17 +97,26 @@ def heatmap(values, row_labels=None, column_labels=None, *, title="", x_label=""
         dark = np.isfinite(value) and _luminance(colors(norm(value))) < 0.179
         if text:
             ax.text(j, i, text, ha="center", va="center", color="white" if dark else "black", fontsize=10)
-    ax.set_xticks(range(values.shape[1]), column_labels if column_labels is not None else range(values.shape[1]))
-    ax.set_yticks(range(values.shape[0]), row_labels if row_labels is not None else range(values.shape[0]))
+    ax.set_xticks(range(values.shape[1]), _cell_labels(column_labels, values.shape[1]))
+    ax.set_yticks(range(values.shape[0]), _cell_labels(row_labels, values.shape[0]))
     ax.tick_params(length=0, top=False, bottom=False, labeltop=True, labelbottom=False)
     ax.xaxis.set_label_position("top")
     ax.spines[:].set_visible(False)
     ax.set_xticks(np.arange(values.shape[1] + 1) - 0.5, minor=True)
     ax.set_yticks(np.arange(values.shape[0] + 1) - 0.5, minor=True)
-    ax.grid(which="minor", color=FAINT, linewidth=1)
+    if max(values.shape) <= 32:  # 格子太小时，格线会盖住颜色
+        ax.grid(which="minor", color=FAINT, linewidth=1)
     ax.tick_params(which="minor", length=0)
     ax.set(title=title, xlabel=x_label, ylabel=y_label)
     return ax
+
+
+def _cell_labels(labels, size):
+    """行或列的标签；没有给就是编号，多于 12 个时每隔几个写一个，免得挤成一团。"""
+    if labels is not None:
+        return labels
+    step = math.ceil(size / 12)
+    return [str(i) if i % step == 0 else "" for i in range(size)]
 
 
 def heatmaps(panels, row_labels=None, column_labels=None, *, columns=2, share_limits=False, **options):
@@ -121,7 +130,8 @@ def heatmaps(panels, row_labels=None, column_labels=None, *, columns=2, share_li
     columns = min(columns, len(panels))
     rows = math.ceil(len(panels) / columns)
     height, width = (max(values.shape[side] for values in panels.values()) for side in (0, 1))
-    _, axes = plt.subplots(rows, columns, figsize=(columns * (0.62 * width + 0.9), rows * (0.5 * height + 1.1)),
+    wide, high = (0.62, 0.5) if options.get("digits", 2) is not None else (0.16, 0.16)  # 不写数值的格子可以小得多
+    _, axes = plt.subplots(rows, columns, figsize=(columns * (wide * width + 0.9), rows * (high * height + 1.1)),
                            squeeze=False, layout="constrained")
     if share_limits:
         finite = np.concatenate([values[np.isfinite(values)] for values in panels.values()])
@@ -186,8 +196,8 @@ def lines(x, series, *, title="", x_label="", y_label="", log="", bands=None, re
                 marker=MARKERS[index % len(MARKERS)] if markers else None, markersize=5)
         if bands and name in bands:
             ax.fill_between(x, *bands[name], color=color, alpha=0.15, linewidth=0)
-    for value in (reference or {}).values():
-        ax.axhline(value, color=MUTED, linewidth=1, linestyle=(0, (2, 2)))
+    for value in (reference or {}).values():  # 画到数据为止，末端留给名字
+        ax.plot([x[0], x[-1]], [value, value], color=MUTED, linewidth=1, linestyle=(0, (2, 2)))
     ax.set(title=title, xlabel=x_label, ylabel=y_label)
     if ticks is not None:
         ax.set_xticks(ticks, [f"{t:g}" for t in ticks])
@@ -221,7 +231,7 @@ def diagram(boxes, arrows, *, title="", size=None, ax=None):
     """方框与箭头
 
     `boxes` 是「键 -> (x, y, 文字) 或 (x, y, 文字, 选项)」，x、y 是方框中心，单位约为一个字高；选项可含 `fill`（FILLS 的键）、
-    `w`、`h`、`shape`（"box" 或 "circle"）、`color`。`arrows` 是 (起, 止) 或 (起, 止, 选项)，起止是键或 (x, y)；
+    `w`、`h`、`shape`（"box"、"circle" 或 "frame"：虚线框，文字写在框的上边之上，要给出 `w` 与 `h`）、`color`。`arrows` 是 (起, 止) 或 (起, 止, 选项)，起止是键或 (x, y)；
     选项可含 `via`（途经的点，画成折线）、`label`、`dashed`、`color`。
 
     形状：boxes 与 arrows -> 坐标轴
@@ -254,6 +264,11 @@ def _width(text):
 
 def _draw_box(ax, x, y, text, options):
     w, h = options["w"], options["h"]
+    if options["shape"] == "frame":
+        ax.add_patch(FancyBboxPatch((x - w / 2, y - h / 2), w, h, boxstyle="round,pad=0,rounding_size=0.35", facecolor="none",
+                                    edgecolor=MUTED, linewidth=1, linestyle=(0, (4, 3))))
+        ax.text(x, y + h / 2 + 0.3, text, ha="center", va="bottom", fontsize=10, color=options["color"])
+        return
     if options["shape"] == "circle":
         patch = mpl.patches.Circle((x, y), h / 2, facecolor=FILLS[options["fill"]], edgecolor=options["color"], linewidth=1.3)
     else:
@@ -275,7 +290,10 @@ def _draw_arrow(ax, shapes, start, end, options):
                                  linestyle=style, shrinkA=0, shrinkB=0))
     if label := options.get("label"):
         a, b = points[len(points) // 2 - 1], points[len(points) // 2]
-        ax.text((a[0] + b[0]) / 2 + 0.25, (a[1] + b[1]) / 2, label, fontsize=9.5, color=color, ha="left", va="center")
+        x, y, level = (a[0] + b[0]) / 2, (a[1] + b[1]) / 2, abs(b[0] - a[0]) > abs(b[1] - a[1])
+        # 横线的字写在线上方，竖线的写在右边：都不压线。
+        ax.text(x + (0 if level else 0.25), y + (0.2 if level else 0), label, fontsize=9.5, color=color,
+                ha="center" if level else "left", va="bottom" if level else "center")
 
 
 def _centre(shapes, name):
@@ -346,14 +364,14 @@ def points(groups, *, texts=None, title="", x_label="", y_label="", hull=(), equ
     ax = ax or plt.subplots(figsize=(4.6, 3.8))[1]
     if hull:
         ax.add_patch(plt.Polygon([groups[name][0] for name in hull], closed=True, facecolor=FILLS["blue"], edgecolor=PALETTE[0]))
+    words = []  # (文字, 点, 颜色, 字号)
     for index, (name, values) in enumerate(groups.items()):
         style = {"marker": MARKERS[index % len(MARKERS)], "color": PALETTE[index % len(PALETTE)], "linestyle": "none"}
         many = len(values) > 1
         ax.plot(*values.T, markersize=4 if many else 8, label=name if many else None, **style)
         if not many:
-            ax.annotate(name, values[0], xytext=(7, 5), textcoords="offset points", color=style["color"], fontsize=10)
-        for text, place in zip((texts or {}).get(name, ()), values):
-            ax.annotate(text, place, xytext=(4, 3), textcoords="offset points", color=style["color"], fontsize=8.5)
+            words.append((name, values[0], style["color"], 10))
+        words += [(text, place, style["color"], 8.5) for text, place in zip((texts or {}).get(name, ()), values) if text]
     if any(len(values) > 1 for values in groups.values()):
         ax.legend(frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0), handletextpad=0.2)
     ax.margins(0.15)
@@ -362,7 +380,30 @@ def points(groups, *, texts=None, title="", x_label="", y_label="", hull=(), equ
     ax.set(title=title, xlabel=x_label, ylabel=y_label)
     ax.grid(linewidth=0.6)
     ax.set_axisbelow(True)
+    _write_beside(ax, words, np.concatenate(list(groups.values())))
     return ax
+
+
+def _write_beside(ax, words, places):
+    """把字写在点旁：右上、右下、左上、左下里第一个不压别的字和点的地方；都压着就取压得最少的。"""
+    ax.figure.canvas.draw()
+    renderer, taken = ax.figure.canvas.get_renderer(), []
+    dots = ax.transData.transform(places)
+    for text, place, color, size in words:
+        best = None
+        for dx, dy in ((1, 1), (1, -1), (-1, 1), (-1, -1)):
+            note = ax.annotate(text, place, xytext=(5 * dx, 4 * dy), textcoords="offset points", color=color, fontsize=size,
+                               ha="left" if dx > 0 else "right", va="bottom" if dy > 0 else "top")
+            box = note.get_window_extent(renderer)
+            inside = (dots >= box.min) & (dots <= box.max)
+            hits = sum(box.overlaps(other) for other in taken) + inside.all(axis=1).sum()
+            if best is None or hits < best[0]:
+                if best:
+                    best[1].remove()
+                best = hits, note, box
+            else:
+                note.remove()
+        taken.append(best[2])
 
 
 def pieces(rows, *, title="", ax=None):

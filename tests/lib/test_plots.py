@@ -141,3 +141,26 @@ def test_drawing_leaves_its_input_alone():
     values = np.array([[1.0, -np.inf]])
     plots.heatmap(values)
     assert np.array_equal(values, [[1.0, -np.inf]])
+
+
+def test_words_beside_points_do_not_cover_each_other():
+    groups = {"甲": (2, 8), "乙": (2, 6), "甲乙之间": (1.85, 6.2), "云": [(0, 0), (0.02, 0.01)]}
+    ax = plots.points(groups, texts={"云": ["左边的字", "右边的字"]})
+    render()
+    renderer = ax.figure.canvas.get_renderer()
+    boxes = [t.get_window_extent(renderer) for t in ax.texts]
+    assert len(boxes) == 5 and not any(a.overlaps(b) for i, a in enumerate(boxes) for b in boxes[:i])
+
+
+def test_large_tables_have_few_labels_and_no_grid():
+    def grid(ax):
+        return any(tick.gridline.get_visible() for tick in ax.xaxis.get_minor_ticks())
+
+    large, small = plots.heatmap(np.zeros((50, 50)), digits=None), plots.heatmap(np.zeros((4, 4)))
+    assert sum(bool(t.get_text()) for t in large.get_xticklabels()) <= 12
+    assert grid(small) and not grid(large)
+
+
+def test_reference_line_leaves_room_for_its_name():
+    ax = plots.lines([1, 10], {"甲": [1, 2]}, reference={"均匀": 1.5})
+    assert max(ax.lines[-1].get_xdata()) == 10
