@@ -231,7 +231,7 @@ def diagram(boxes, arrows, *, title="", size=None, ax=None):
     """方框与箭头
 
     `boxes` 是「键 -> (x, y, 文字) 或 (x, y, 文字, 选项)」，x、y 是方框中心，单位约为一个字高；选项可含 `fill`（FILLS 的键）、
-    `w`、`h`、`shape`（"box"、"circle" 或 "frame"：虚线框，文字写在框的上边之上，要给出 `w` 与 `h`）、`color`。`arrows` 是 (起, 止) 或 (起, 止, 选项)，起止是键或 (x, y)；
+    `w`、`h`、`shape`（"box"、"circle" 或 "frame"：虚线框，文字写在左上角之上，要给出 `w` 与 `h`）、`color`。`arrows` 是 (起, 止) 或 (起, 止, 选项)，起止是键或 (x, y)；
     选项可含 `via`（途经的点，画成折线）、`label`、`dashed`、`color`。
 
     形状：boxes 与 arrows -> 坐标轴
@@ -267,7 +267,7 @@ def _draw_box(ax, x, y, text, options):
     if options["shape"] == "frame":
         ax.add_patch(FancyBboxPatch((x - w / 2, y - h / 2), w, h, boxstyle="round,pad=0,rounding_size=0.35", facecolor="none",
                                     edgecolor=MUTED, linewidth=1, linestyle=(0, (4, 3))))
-        ax.text(x, y + h / 2 + 0.3, text, ha="center", va="bottom", fontsize=10, color=options["color"])
+        ax.text(x - w / 2, y + h / 2 + 0.25, text, ha="left", va="bottom", fontsize=10, color=options["color"])
         return
     if options["shape"] == "circle":
         patch = mpl.patches.Circle((x, y), h / 2, facecolor=FILLS[options["fill"]], edgecolor=options["color"], linewidth=1.3)
