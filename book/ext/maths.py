@@ -77,6 +77,27 @@ def block(translator, node):
     raise nodes.SkipNode
 
 
+# Closing punctuation never begins a line and opening punctuation never ends one; a browser that sets a formula as a
+# box of its own would break there all the same.
+CLOSING = re.compile(r"[，。、；：！？）」』》〉】”’…]+")
+OPENING = re.compile(r"[（「『《〈【“‘]+$")
+
+
+def keep_punctuation(app, doctree):
+    for formula in list(doctree.findall(nodes.math)):
+        parent, held = formula.parent, [formula]
+        place = parent.index(formula)
+        after = parent[place + 1] if place + 1 < len(parent) else None
+        before = parent[place - 1] if place else None
+        if isinstance(after, nodes.Text) and (found := CLOSING.match(after)):
+            parent.replace(after, nodes.Text(after[found.end() :]))
+            held.append(nodes.Text(found[0]))
+        if isinstance(before, nodes.Text) and (found := OPENING.search(before)):
+            parent.replace(before, nodes.Text(before[: found.start()]))
+            held.insert(0, nodes.Text(found[0]))
+        if len(held) > 1:
+            parent.replace(formula, nodes.inline("", "", *held, classes=["held"]))
+
 
 # Markdown leaves the inside of a <summary> alone; here its formulas and code are set like everywhere else.
 SUMMARY = re.compile(r"<summary>(.*?)</summary>", re.S)
@@ -103,5 +124,6 @@ def stop(app, exception):
 
 def setup(app):
     app.add_html_math_renderer("katex", inline_renderers=(inline, None), block_renderers=(block, None))
+    app.connect("doctree-read", keep_punctuation)
     app.connect("doctree-read", set_summaries)
     app.connect("build-finished", stop)

@@ -32,8 +32,6 @@ REPLACED = {
     'title="Link to this heading"': 'title="本节的链接" aria-label="本节的链接"',
     'aria-label="Toggle hidden content"': "",
     ">Table of contents<": ">目录<",
-    ">Open issue<": ">报告问题<",
-    ">Repository<": ">仓库<",
     "© Copyright ": "© ",
     # A corner cell of a table names nothing: it is no header.
     '<th class="head"><p></p></th>': "<td></td>",
@@ -82,6 +80,8 @@ def feedback(app, pagename, templatename, context, doctree):
         (f"{repository}/blob/{branch}/{quote(file)}", "查看源文件", ""),
         (f"{repository}/commits/{branch}/{quote(file)}", "这一页的修改记录", ""),
     )
+    if (corrections := "chapters/appendix/corrections") in app.env.found_docs:
+        links += ((context["pathto"](corrections), "勘误记录", ""),)
     items = "".join(f'<li><a class="{kind}" href="{html.escape(url)}">{text}</a></li>' for url, text, kind in links)
     context["body"] += f'\n<ul class="feedback" aria-label="反馈">{items}</ul>'
 
@@ -112,6 +112,7 @@ def redirect(app, exception):
 def finish(app, exception):
     if exception or app.builder.name != "html":
         return
+    Path(app.outdir, ".nojekyll").touch()  # GitHub Pages would leave out every folder whose name starts with "_"
     for path in Path(app.outdir).rglob("*.html"):
         text = path.read_text(encoding="utf-8")
         for old, new in REPLACED.items():

@@ -80,7 +80,25 @@ display = types.ModuleType("IPython.display")
 display.display, display.HTML, display.SVG = lambda *values: [show(value) for value in values] and None, Markup, Markup
 ipython = types.ModuleType("IPython")
 ipython.display, ipython.get_ipython = display, lambda: None
-sys.modules.update({"IPython": ipython, "IPython.display": display})
+# A progress bar would only be a flood of lines in a page.
+tqdm = types.ModuleType("tqdm.auto")
+
+
+class Bar:
+    def __init__(self, steps=(), **settings):
+        self.steps = steps
+
+    def __iter__(self):
+        return iter(self.steps)
+
+    def set_postfix(self, *values, **named):
+        pass
+
+    set_postfix_str = set_description = update = write = close = set_postfix
+
+
+tqdm.tqdm = Bar
+sys.modules.update({"IPython": ipython, "IPython.display": display, "tqdm": tqdm, "tqdm.auto": tqdm})
 
 
 def imports(tree):
