@@ -2,6 +2,7 @@
 
 What is compared is CPU time on one thread. Wall time and several threads mean nothing on a machine that others use too.
 """
+import random
 import statistics
 import time
 from dataclasses import dataclass, field
@@ -50,15 +51,19 @@ class Times:
 
 
 def take_turns(contestants, rounds, warm_up=1):
-    """Run every contestant once a round. A contestant may be a pair (prepare, run) of which only run is timed."""
+    """Run every contestant once a round, in a new order each time: who comes after a large matrix product finds the
+    caches full of it. A contestant may be a pair (prepare, run) of which only run is timed.
+    """
     pairs = {name: c if isinstance(c, tuple) else (lambda: None, c) for name, c in contestants.items()}
     for _ in range(warm_up):
         for prepare, run in pairs.values():
             prepare()
             run()
     seconds = {name: [] for name in pairs}
+    order = random.Random(0)
     for _ in range(rounds):
-        for name, (prepare, run) in pairs.items():
+        for name in order.sample(list(pairs), len(pairs)):
+            prepare, run = pairs[name]
             prepare()
             start = time.process_time()
             run()
