@@ -33,22 +33,23 @@ from pathlib import Path
 
 import numpy as np
 
-from grading.plain import Callback, NotPlain, copied, difference, kind_of
+from grading.plain import Callback, NotPlain, WrongKind, copied, difference
 
 __all__ = ["Callback", "CheckFailure", "RemoteFunction", "Outcome", "check", "checks_of", "course_seed", "run", "small",
            "verify"]
 
 ROOT = Path(__file__).resolve().parent.parent
 PUBLISHED_SEED = "token-journey"
+NO_SUCH_RESULT = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)  # from taking a wrong result apart
 SEED_FILE = ROOT / ".grading-seed"  # ignored by git: a teacher's private seed, one line
 
 
 class CheckFailure(AssertionError):
     """A property does not hold; the text is the feedback."""
 
-    def __init__(self, text, mutant=None, unwritten=False):
+    def __init__(self, text, mutant=None, unwritten=False, cause=None):
         super().__init__(text)
-        self.mutant, self.unwritten = mutant, unwritten
+        self.mutant, self.unwritten, self.cause = mutant, unwritten, cause
 
     @property
     def headline(self):
@@ -136,12 +137,12 @@ def verify(assignment, function_name, names, function):
 
 
 def _joined(failures):
-    """All reports; a misconception that explains several failures is spelled out once."""
-    texts, known = [], set()
+    """All reports; what explains several failures is spelled out once."""
+    texts, known = [], {None}
     for failure in failures:
-        again = failure.mutant is not None and failure.mutant.name in known
-        texts.append(f"{failure.headline}\n    诊断：原因同上" if again else str(failure))
-        known.add(failure.mutant.name if failure.mutant else None)
+        same = "诊断：原因同上" if failure.mutant else f"不符：原因同上（{failure.cause}）"
+        texts.append(f"{failure.headline}\n    {same}" if failure.cause in known - {None} else str(failure))
+        known.add(failure.cause)
     return "\n\n".join(texts)
 
 
@@ -150,10 +151,20 @@ def run(check, function):
     student = Student(check, function)
     try:
         check.body(student, check.rng())
-    except (TypeError, ValueError, IndexError, KeyError):
+    except NO_SUCH_RESULT:
         if not student.calls:
             raise  # the check itself is broken
         Outcome(student).fail("返回值的结构不对，检查无法继续")  # it took apart what the function returned
+
+
+def fails(check, function):
+    """Whether this check finds fault with this function; nothing is explained."""
+    student = Student(check, function, diagnose=False)
+    try:
+        check.body(student, check.rng())
+    except (CheckFailure, *NO_SUCH_RESULT):
+        return True
+    return False
 
 
 def small(rng, *shape, digits=1, scale=1.0):
@@ -164,8 +175,8 @@ def small(rng, *shape, digits=1, scale=1.0):
 class Student:
     """The function under test as a check sees it: call it, get an Outcome. Keeps a record of its calls."""
 
-    def __init__(self, check, function, judge=True):
-        self.check, self.function, self.judge = check, function, judge
+    def __init__(self, check, function, judge=True, diagnose=True):
+        self.check, self.function, self.judge, self.diagnose = check, function, judge, diagnose
         self.calls = []
 
     def __call__(self, *args, **kwargs):
@@ -265,11 +276,13 @@ class Outcome:
     def has_dtype(self, dtype):
         """The result, or each array of a tuple, has this dtype."""
         self._returned()
+        if self.seen.error is not None or self.seen.alien:
+            return self  # only where nothing is judged
         results = self.seen.result if isinstance(self.seen.result, (tuple, list)) else [self.seen.result]
         for result in results:
             if not isinstance(result, (np.ndarray, np.generic)):
-                self.fail(f"应返回 NumPy 数组，得到 {kind_of(result)}")
-            if result.dtype != dtype:
+                self.fail(WrongKind(" NumPy 数组", result, "用 np.array(…) 包起来，或从头就用数组运算"))
+            elif result.dtype != dtype:
                 self.fail(f"dtype 应为 {np.dtype(dtype)}，得到 {result.dtype}")
         return self
 
@@ -297,7 +310,7 @@ class Outcome:
         self._returned()
         try:
             held = bool(holds(self.seen.result))
-        except (TypeError, ValueError, IndexError, KeyError):
+        except NO_SUCH_RESULT:
             held = False  # a result of the wrong form doesn't have the property
         if not held:
             self.fail(otherwise)
@@ -314,9 +327,16 @@ class Outcome:
         from grading.diagnosis import explanation, report  # it runs checks itself
 
         if self.student.judge:
-            mutant = explanation(self.student, aspect)
+            mutant = explanation(self.student, aspect) if self.student.diagnose else None
             unwritten = isinstance(self.seen.error, NotImplementedError)
-            raise CheckFailure(report(self, found, expected, got, mutant), mutant, unwritten) from None
+            cause = mutant.name if mutant else self._cause(found)
+            raise CheckFailure(report(self, found, expected, got, mutant), mutant, unwritten, cause) from None
+
+    def _cause(self, found):
+        """What other checks may have failed for as well, in a few words."""
+        if self.seen.error is not None:
+            return f"{type(self.seen.error).__name__}：{str(self.seen.error)[:60]}"
+        return "返回值的类型不对" if isinstance(found, WrongKind) or self.seen.alien else None
 
 
 def _error(error):

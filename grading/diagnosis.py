@@ -1,29 +1,56 @@
 """诊断与反馈的文字：学生的结果与哪一种已知的错误写法相同，写成学生读得懂、粘得出来的一段话。"""
 
 import contextlib
+import functools
+import re
 
 import numpy as np
 
-from grading.checks import Student, checks_of
+from grading.checks import NO_SUCH_RESULT, Student, checks_of, course_seed, fails
 from grading.mutants import mutants_of
-from grading.plain import code, same
+from grading.plain import WrongKind, code, same, told_apart
+
+# What to do about an error that says more than the check's own hint: (error, pattern of its text, advice).
+ADVICE = [
+    ("UnboundLocalError", "", "这个变量在赋值之前就用了：给它赋值的循环或 if 也许一次也没有进去"),
+    ("NameError", r"name 'np'", "在这个单元开头写 import numpy as np"),
+    ("NameError", "", "这个名字没有定义：看看拼写，或定义它的单元有没有运行成功"),
+    ("TimeoutError", "", "循环停不下来：看它的条件会不会变成假，每一圈有没有前进一步"),
+    ("RecursionError", "", "函数一直在调用自己：先写好不再调用的情形"),
+    ("ModuleNotFoundError", "", "评分的环境里只有 Python 自带的库和 NumPy"),
+    ("TypeError", r"positional argument|keyword argument", "函数的参数要与约定一致：名字、次序、默认值"),
+    ("AttributeError", r"'NoneType' object", "有一步得到的是 None：它调用的函数忘了 return？"),
+    ("TypeError", r"'NoneType' object", "有一步得到的是 None：它调用的函数忘了 return？"),
+]
 
 
 def explanation(student, aspect="result"):
     """The known wrong solution behind a failure: it shows what the student's function showed in every call of this
-    check so far; among several, the one that agrees in most calls of all checks of the function.
+    check so far, and fails it too; among several, the one that agrees in most calls of all checks of the function.
 
     One True or False is weak evidence, so there the agreement must be complete."""
     check, (*earlier, failed) = student.check, student.calls
     candidates = [m for m in mutants_of(check.assignment, check.function)
-                  if _agree(m, failed, aspect) and all(_agree(m, call, "result") for call in earlier)]
+                  if _agree(m, failed, aspect) and all(_agree(m, call, "result") for call in earlier)
+                  and _fails(check, m, course_seed())]
     weak = isinstance(failed.seen.result, (bool, np.bool_))
     if len(candidates) < (1 if weak else 2):
         return candidates[0] if candidates else None
     record = _behaviour(check, student.function)
-    scores = [sum(_agree(m, call, "result") and _agree(m, call, "after") for call in record) for m in candidates]
+    scores = [_score(m, record) for m in candidates]
     best = max(scores)
-    return None if weak and best < len(record) else candidates[scores.index(best)]
+    return None if weak and best[1] < len(record) else candidates[scores.index(best)]
+
+
+@functools.cache
+def _fails(check, mutant, seed):
+    return fails(check, mutant.body)
+
+
+def _score(mutant, record):
+    """In how many calls the results agree, and in how many the arguments afterwards do too."""
+    results = [call for call in record if _agree(mutant, call, "result")]
+    return len(results), sum(_agree(mutant, call, "after") for call in results)
 
 
 _last_behaviour = (None, None, [])
@@ -38,7 +65,7 @@ def _behaviour(check, function):
         for other in checks_of(check.assignment).values():
             if other.function == check.function:
                 student = Student(other, function, judge=False)
-                with contextlib.suppress(TypeError, ValueError, IndexError, KeyError):  # no result to take apart
+                with contextlib.suppress(*NO_SUCH_RESULT):  # no result to take apart
                     other.body(student, other.rng())
                 record += student.calls
         _last_behaviour = (function, name, record)
@@ -57,11 +84,22 @@ def _agree(mutant, call, aspect):
 def report(outcome, found, expected, got, mutant):
     check = outcome.check
     lines = [f"【{check.function} · {check.name}】{check.claim}", f"    不符：{found}",
-             f"    诊断：{mutant.message}" if mutant else f"    提示：{check.hint}，见 {check.section}",
+             f"    诊断：{mutant.message}" if mutant else f"    提示：{_advice(outcome, found)}",
              *(_played if outcome.call.by else _called_with)(check.function, outcome)]
     if expected is not None:
-        lines += [f"    期望：{code(expected, 6)}", f"    得到：{code(got, 6)}"]
+        lines += [f"    {word}：{text}" for word, text in zip(("期望", "得到"), told_apart(expected, got))]
     return "\n".join(lines)
+
+
+def _advice(outcome, found):
+    """What to do: about the error or the type if that is all that is wrong, else the hint of the check."""
+    if isinstance(found, WrongKind):
+        return found.advice
+    if (error := outcome.seen.error) is not None:
+        for name, pattern, advice in ADVICE:
+            if type(error).__name__ == name and re.search(pattern, str(error)):
+                return advice
+    return f"{outcome.check.hint}，见 {outcome.check.section}"
 
 
 def _called_with(name, outcome):

@@ -4,14 +4,28 @@ A result is never trusted by its own operators: it is accepted by exact type, co
 The same few types can cross to another process, so a check runs unchanged on a function that lives in a sandbox.
 """
 
+import collections
+import re
+
 import numpy as np
 
 SCALARS = (bool, int, float, complex, str, bytes, type(None))
+MAPPINGS = (dict, collections.Counter, collections.defaultdict, collections.OrderedDict)  # all taken as a dict
 SHOWN = 72  # elements of an array that a message still spells out
+NAMES = {list: "列表（list）", tuple: "元组（tuple）"}
 
 
 class NotPlain(TypeError):
     """A value that is neither numbers, text, arrays nor containers of them."""
+
+
+class WrongKind(str):
+    """What `difference` says when the value is of the wrong type altogether; `advice` says what to do about it."""
+
+    def __new__(cls, wanted, got, advice):
+        sentence = super().__new__(cls, f"应返回{wanted}，得到 {kind_of(got)}")
+        sentence.advice = "算出来的结果要 return；print 只是显示出来" if got is None else advice
+        return sentence
 
 
 class Callback:
@@ -40,7 +54,7 @@ def copied(value):
         return kind(value)
     if kind in (list, tuple, set, frozenset):
         return kind(copied(item) for item in value)
-    if kind is dict:
+    if kind in MAPPINGS:
         return {copied(key): copied(item) for key, item in value.items()}
     if kind is np.random.Generator:
         twin = np.random.Generator(type(value.bit_generator)())
@@ -83,27 +97,28 @@ def difference(expected, got, rtol, atol):
     if isinstance(got, np.ndarray) and got.ndim == 0:
         got = got[()]
     if isinstance(expected, (bool, np.bool_)):
-        right_kind, wanted = isinstance(got, (bool, np.bool_)), "bool"
+        right_kind, wanted, advice = isinstance(got, (bool, np.bool_)), "bool", "只答是或否：数组先用 .all() 或 .max() 合成一个数，再比较"
     elif isinstance(expected, (int, np.integer)):
-        right_kind, wanted = isinstance(got, (int, np.integer)) and not isinstance(got, bool), "int"
+        right_kind, wanted, advice = isinstance(got, (int, np.integer)) and not isinstance(got, bool), "int", "整数相除用 //"
     elif isinstance(expected, (float, np.floating)):
         right_kind, wanted = isinstance(got, (int, float, np.number)) and not isinstance(got, bool), "float"
+        advice = "这里要的是一个数：检查求和或平均是否少走了一轴"
         if right_kind and np.isclose(got, expected, rtol=rtol, atol=atol, equal_nan=True):
             return None
     else:
-        right_kind, wanted = type(got) is type(expected), type(expected).__name__
+        right_kind, wanted, advice = type(got) is type(expected), type(expected).__name__, "类型要与约定一致"
     if not right_kind:
-        return f"应返回 {wanted}，得到 {kind_of(got)}"
-    return None if got == expected else f"应为 {code(expected)}，得到 {code(got)}"
+        return WrongKind(f" {wanted}", got, advice)
+    return None if got == expected else "应为 {}，得到 {}".format(*told_apart(expected, got))
 
 
 def _array_difference(expected, got, rtol, atol):
     if isinstance(got, (int, float, np.generic)) and not isinstance(got, bool):
         got = np.asarray(got)
     if not isinstance(got, np.ndarray):
-        return f"应返回 NumPy 数组，得到 {kind_of(got)}"
+        return WrongKind(" NumPy 数组", got, "用 np.array(…) 包起来，或从头就用数组运算")
     if got.shape != expected.shape:
-        return f"形状应为 {list(expected.shape)}，得到 {list(got.shape)}"
+        return f"形状应为 {_shape(expected)}，得到 {_shape(got)}"
     if expected.dtype.kind == "b" and got.dtype.kind != "b":
         return f"应返回 bool 数组，得到 {got.dtype} 数组"
     with np.errstate(invalid="ignore", over="ignore"):
@@ -116,15 +131,30 @@ def _array_difference(expected, got, rtol, atol):
     return f"{place}应为 {expected[worst]:.10g}，得到 {got[worst]:.10g}"
 
 
+def _shape(array):
+    return str(list(array.shape)) if array.ndim else "[]（只有一个数）"
+
+
 def _sequence_difference(expected, got, rtol, atol):
     if not isinstance(got, (list, tuple)):
-        return f"应返回 {len(expected)} 个值组成的 {type(expected).__name__}，得到 {kind_of(got)}"
+        advice = "约定里有几个返回值就 return 几个，用逗号隔开" if len(expected) > 1 else "外层的括号不能少"
+        return WrongKind(f" {len(expected)} 个值组成的{NAMES[type(expected)]}", got, advice)
     if len(got) != len(expected):
         return f"应有 {len(expected)} 个元素，得到 {len(got)} 个"
     for place, (want, have) in enumerate(zip(expected, got)):
         if found := difference(want, have, rtol, atol):
-            return f"第 {place} 个元素（从 0 数起）：{found}"
+            swapped = "（两个返回值的次序反了？）" if _swapped(expected, got) else ""
+            joint = "的" if re.match(r"第 \d+ 个元素", found) else "（从 0 数起）："
+            return f"第 {place} 个元素{joint}{found}{swapped}"
     return None
+
+
+def _swapped(expected, got):
+    """Whether two arrays of different shapes came in the wrong order."""
+    if len(expected) != 2 or not all(isinstance(item, np.ndarray) for item in (*expected, *got)):
+        return False
+    (first, second), shapes = (item.shape for item in expected), [item.shape for item in got]
+    return first != second and shapes == [second, first]
 
 
 def _mapping_difference(expected, got, rtol, atol):
@@ -149,6 +179,15 @@ def kind_of(value):
     return type(value).__name__
 
 
+def told_apart(expected, got):
+    """Both as code, rounded as far as they can still be told apart."""
+    for digits in (6, 10, None):
+        texts = code(expected, digits), code(got, digits)
+        if texts[0] != texts[1]:
+            break
+    return texts
+
+
 def code(value, digits=None):
     """The value as Python that a reader can paste; long arrays by their shape only. `digits` rounds results."""
     if isinstance(value, Callback):
@@ -158,6 +197,8 @@ def code(value, digits=None):
         if value.size > SHOWN:
             return f"<形状 {list(value.shape)} 的 {value.dtype} 数组>"
         dtype = "" if value.dtype in (np.float64, np.int64, np.bool_) else f", dtype=np.{value.dtype}"
+        if digits and value.dtype.kind == "f" and value.size:  # what rounding left of a zero
+            value = np.where(np.abs(value) < 1e-13 * np.abs(value).max(initial=0, where=np.isfinite(value)), 0, value).astype(value.dtype)
         # str of a float32 is its shortest form: 2.1, not 2.0999999046325684
         items = value.tolist() if value.dtype != np.float32 else np.array([float(str(x)) for x in value.flat]).reshape(value.shape).tolist()
         return f"np.array({_numbers(items, digits)}{dtype})"

@@ -1,5 +1,8 @@
 """The check interface itself: what is believed of a result, what a message says, and where the inputs come from."""
 
+import collections
+import contextlib
+
 import numpy as np
 import pytest
 
@@ -58,7 +61,8 @@ def test_wrong_result_is_named(wrong, part):
     assert part in text
     assert text.startswith("【double · values】结果是两倍")
     assert "调用：double(np.array([1.0, 2.5]))" in text
-    assert "提示：乘以 2，见 1.1" in text
+    of_types = {"忘了 return": "算出来的结果要 return", "应返回 NumPy 数组，得到 list": "用 np.array(…) 包起来"}
+    assert f"提示：{of_types.get(part, '乘以 2，见 1.1')}" in text
 
 
 def test_call_in_a_message_can_be_pasted():
@@ -231,6 +235,79 @@ def test_shared_cause_is_spelled_out_once():
     assert str(failure.value).count(wrong.message) == 1
     assert str(failure.value).count("原因同上") == 1
     assert "dtype" not in str(failure.value)
+
+
+@pytest.mark.parametrize("body, advice", [
+    ("return undefined_name", "这个名字没有定义"),
+    ("return np.abs(x)", "import numpy as np"),
+    ("return f(x)", "函数一直在调用自己"),
+    ("total += x.sum(); return total", "赋值之前就用了"),
+    ("return (lambda: 0)(x)", "函数的参数要与约定一致"),
+    ("return (lambda y: None)(x).sum()", "忘了 return"),
+])
+def test_an_error_gets_its_own_advice_and_is_said_once(body, advice):
+    namespace = {}
+    exec(f"def f(x, axis=-1):\n    {body}\n    total = 0", namespace)
+    with pytest.raises(CheckFailure) as failure:
+        checks.verify("ex04-attention", "softmax", "axis dtype", namespace["f"])
+    assert str(failure.value).count("运行时抛出") == 1
+    assert str(failure.value).count(advice) == 1
+    assert str(failure.value).count("原因同上") == 1
+
+
+def test_known_mistake_that_passes_a_check_never_explains_its_failure():
+    def first_only_as_list(x):
+        shape = []
+        while isinstance(x, (list, np.ndarray)):
+            shape.append(len(x))
+            x = x[0]
+        return shape
+
+    with pytest.raises(CheckFailure) as failure:
+        checks.verify("ex00-journey", "shape_of", "tuple", first_only_as_list)
+    assert "返回列表" in str(failure.value)
+
+
+def test_mistake_is_told_from_others_even_where_arguments_change():
+    def in_place(x, axis=-1):
+        x -= x.max(axis=axis, keepdims=True)
+        e = np.exp(x)
+        return e / e.sum(axis=axis, keepdims=True)
+
+    with pytest.raises(CheckFailure) as failure:
+        checks.verify("ex04-attention", "softmax", "nothing", in_place)
+    assert "对整个数组归一" not in str(failure.value)
+
+
+def test_function_that_raises_elsewhere_is_diagnosed_all_the_same():
+    """The record of all calls meets checks that take apart what was returned, here nothing."""
+
+    def cosine(a, b):
+        if a.dtype.kind != "f":
+            return None
+        a = a / (np.linalg.norm(a, axis=-1, keepdims=True) + 1e-8)
+        return (a * b / (np.linalg.norm(b, axis=-1, keepdims=True) + 1e-8)).sum(-1)
+
+    for name in [name for function, name in checks.checks_of("ex02-embedding") if function == "cosine_similarity"]:
+        with contextlib.suppress(CheckFailure):
+            checks.verify("ex02-embedding", "cosine_similarity", name, cosine)
+
+
+@pytest.mark.parametrize("expected, got, sentence", [
+    (0.9926039598508953, 0.9926039410561294, "应为 0.9926039599，得到 0.9926039411"),
+    (np.zeros(2), np.float64(1.0), "形状应为 [2]，得到 []（只有一个数）"),
+    ([("a", "b")], [("a", "c")], "第 0 个元素的第 1 个元素（从 0 数起）：应为 'b'，得到 'c'"),
+    ((np.zeros((2, 5)), np.zeros((2, 3))), (np.zeros((2, 3)), np.zeros((2, 5))), "次序反了"),
+    ((1, 2), None, "应返回 2 个值组成的元组（tuple），得到 None（忘了 return？）"),
+])
+def test_difference_is_a_sentence_to_act_on(expected, got, sentence):
+    assert sentence in difference(expected, got, 1e-9, 1e-9)
+
+
+def test_counters_and_other_mappings_count_as_dicts():
+    for mapping in (collections.Counter("aab"), collections.defaultdict(int, a=2, b=1), collections.OrderedDict(a=2, b=1)):
+        assert type(copied(mapping)) is dict
+        assert copied(mapping) == {"a": 2, "b": 1}
 
 
 def test_unwritten_function_is_said_once():
