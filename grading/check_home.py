@@ -11,7 +11,7 @@ import hashlib
 import json
 import re
 import sys
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from grading.assignment import ROOT, is_test
@@ -21,6 +21,7 @@ from grading.rebuild import Unreadable, read_cells, rebuild
 from grading.sandbox import SandboxUnavailable, require_sandbox
 
 REPORTS = ROOT / "reports"
+PLACE = re.compile(r"\s*\((?:<[^>]*>|[^\s()]+), line (\d+)\)$")  # of a syntax error: the cell has no file name of its own
 FORBIDDEN = re.compile(r"^\s*(?:import|from)\s+(lib|claims|grading|solutions)\b", re.M)
 NO_SANDBOX = "这台机器没有沙箱（bubblewrap），你的代码直接在本机运行；只用来检查自己写的笔记本。"
 
@@ -39,6 +40,7 @@ class Result:
     written: list  # ids of the questions for a person that hold an answer
     remarks: list
     sandboxed: bool
+    built_on: dict = field(default_factory=dict)  # function -> other functions of the exercise that its answer calls
 
     @property
     def complete(self):
@@ -75,14 +77,24 @@ def check(name, path, sandbox=None):
     return Result(
         exercise=name, notebook=_shown(path), digest=digest_of(name, path), score=run.score, automatic=run.max_score,
         points=task.points, parts=parts, written=[q for q in questions if q in answers],
-        remarks=_remarks(rebuilt, run, answers, sandbox), sandboxed=sandbox)
+        remarks=_remarks(rebuilt, run, answers, sandbox), sandboxed=sandbox, built_on=_built_on(task.functions, answers))
+
+
+def _built_on(functions, answers):
+    """Which of the exercise's functions the answer to each of them calls."""
+    found = {}
+    for text in answers.values():
+        for name in functions:
+            if re.search(rf"^(?:def|class) {name}\b", text, re.M):
+                found[name] = [other for other in functions if other != name and re.search(rf"\b{other}\(", text)]
+    return found
 
 
 def _remarks(rebuilt, run, answers, sandbox):
     remarks = [] if sandbox else [NO_SANDBOX]
     remarks += [*rebuilt.notes.values(), *run.setup_problems]
     for cell in run.notebook.cells:
-        remarks += [f"单元格 {cell.id} 运行出错：{output.ename}：{output.evalue[:200]}" for output in cell.get("outputs", [])
+        remarks += [f"单元格 {cell.id} 运行出错：{output.ename}：" + PLACE.sub(r"（第 \1 行）", output.evalue[:200]) for output in cell.get("outputs", [])
                     if output.output_type == "error" and not is_test(cell) and output.ename != "NotImplementedError"]
     for text in answers.values():
         if found := FORBIDDEN.search(text):
@@ -106,6 +118,8 @@ def report(result):
     for function in task.functions:
         parts = [part for part in result.parts if part["function"] == function]
         lines += ["", f"## {function}　{_sum(parts, 'score')} / {_sum(parts, 'points')} 分", ""]
+        if weak := _unfinished_below(result, function):
+            lines += [f"> {function} 用到了你的 {'、'.join(weak)}，那里还没有全对：先改那里。", ""]
         if len({part["message"] for part in parts}) == 1 and not part_passed(parts[0]):
             lines += [f"- ✗ {parts[0]['message']}", ""]
             continue
@@ -116,6 +130,12 @@ def report(result):
                 lines += ["", *(f"      {line}" for line in part["message"].splitlines()), ""]
     lines += ["", f"自动评分：{result.score:g} / {result.automatic:g} 分。{_question(task, result)}", _next_step(task, result)]
     return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)) + "\n"
+
+
+def _unfinished_below(result, function):
+    """Functions that this one calls and that lost points, if it lost some itself."""
+    lost = {part["function"] for part in result.parts if not part_passed(part)}
+    return [other for other in result.built_on.get(function, []) if other in lost] if function in lost else []
 
 
 def part_passed(part):

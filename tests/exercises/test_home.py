@@ -85,6 +85,20 @@ def test_what_would_fail_elsewhere_is_said(released, tmp_path):
     assert "单元格 attention 运行出错：NameError" in remarks
 
 
+def test_line_of_a_syntax_error_is_the_line_of_the_cell(released, tmp_path):
+    path = answer(released, tmp_path / "mine.ipynb", {"softmax": "x = 1\ndef softmax(x)\n    return x"})
+    assert "单元格 softmax 运行出错：SyntaxError：expected ':'（第 2 行）" in check(NAME, path, sandbox=False).remarks
+
+
+def test_what_to_mend_first_is_said(released, tmp_path):
+    """A function that calls another one of the student's that is wrong."""
+    said = "> scaled_dot_product_attention 用到了你的 softmax，那里还没有全对"
+    wrong = reference(softmax="def softmax(x, axis=-1):\n    return x")
+    assert said in report(check(NAME, answer(released, tmp_path / "a.ipynb", wrong), sandbox=False))
+    right = reference(attention=NO_SCALE)
+    assert said not in report(check(NAME, answer(released, tmp_path / "b.ipynb", right), sandbox=False))
+
+
 def test_stored_result_and_progress(released, tmp_path, monkeypatch):
     """Progress checks anew exactly when an answer has changed."""
     monkeypatch.setattr(check_home, "REPORTS", tmp_path / "reports")
