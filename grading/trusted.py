@@ -41,11 +41,11 @@ class StudentError(Exception):
 
 
 def student_error(content):
-    """The exception that a reply {"error": name, "message": …, "lines": …} stands for."""
+    """The exception that a reply {"error": name, "kind": builtin name, "message": …, "lines": …} stands for."""
     name, message, lines = str(content.get("error"))[:80], str(content.get("message", ""))[:2000], []
     with contextlib.suppress(TypeError, ValueError):
         lines = [(str(function)[:60], int(line)) for function, line in content.get("lines", [])[:8]]
-    builtin = getattr(builtins, name, None)
+    builtin = getattr(builtins, name, None) or getattr(builtins, str(content.get("kind")), None)
     if not (isinstance(builtin, type) and issubclass(builtin, Exception)) or issubclass(builtin, (UnicodeError, BaseExceptionGroup)):
         bases = (StudentError,)
     else:

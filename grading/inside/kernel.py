@@ -56,7 +56,8 @@ class StudentKernel(IPythonKernel):
         try:
             return getattr(self, "do_" + request["do"])(request, buffers, route)
         except BaseException as error:  # noqa: BLE001  the student's code may raise anything, SystemExit included
-            return {"error": type(error).__name__, "message": str(error)[:2000], "lines": _student_lines(error)}, []
+            return {"error": type(error).__name__, "kind": _builtin(error), "message": str(error)[:2000],
+                    "lines": _student_lines(error)}, []
 
     def do_look(self, request, buffers, route):
         """What a name holds: a value, an object, or nothing."""
@@ -148,6 +149,11 @@ def _exception(content):
     kind = getattr(builtins, content["error"], None)
     usable = isinstance(kind, type) and issubclass(kind, Exception) and kind is not UnicodeDecodeError
     return (kind if usable else RuntimeError)(content.get("message", ""))
+
+
+def _builtin(error):
+    """The exception of Python's own that this one is: np.linalg.LinAlgError is a ValueError."""
+    return next(kind.__name__ for kind in type(error).__mro__ if kind.__module__ == "builtins")
 
 
 def _student_lines(error):

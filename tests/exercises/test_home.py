@@ -85,6 +85,13 @@ def test_what_would_fail_elsewhere_is_said(released, tmp_path):
     assert "单元格 attention 运行出错：NameError" in remarks
 
 
+def test_an_error_counts_as_what_it_is_by_inheritance(released, tmp_path):
+    """np.linalg.LinAlgError is a ValueError: leaving the refusal to lstsq is fine."""
+    mine = "def consistent_with_linear_map(X, Y, tol=1e-9):\n    W = np.linalg.lstsq(X, Y, rcond=None)[0]\n    return bool(abs(X @ W - Y).max() <= tol)"
+    path = answer(released, tmp_path / "mine.ipynb", reference(consistent_with_linear_map=mine))
+    assert check(NAME, path, sandbox=False).score == 26
+
+
 def test_line_of_a_syntax_error_is_the_line_of_the_cell(released, tmp_path):
     path = answer(released, tmp_path / "mine.ipynb", {"softmax": "x = 1\ndef softmax(x)\n    return x"})
     assert "单元格 softmax 运行出错：SyntaxError：expected ':'（第 2 行）" in check(NAME, path, sandbox=False).remarks
