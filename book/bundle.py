@@ -34,12 +34,15 @@ def archive(target, base, names, top):
     print(f"{target}  {target.stat().st_size / 1e6:.1f} MB")
 
 
+def write_all(site, target):
+    target.mkdir(parents=True, exist_ok=True)
+    archive(target / "token-journey-site.zip", site, [p.name for p in site.iterdir()], "token-journey")
+    archive(target / "token-journey-notebooks.zip", ROOT, NOTEBOOKS, "token-journey-notebooks")
+    archive(target / "token-journey-exercises.zip", ROOT, EXERCISES, "token-journey-exercises")
+
+
 def main():
-    site = build.run(ROOT, ROOT / "_build", report=lambda text: None)
-    TARGET.mkdir(parents=True, exist_ok=True)
-    archive(TARGET / "token-journey-site.zip", site, [p.name for p in site.iterdir()], "token-journey")
-    archive(TARGET / "token-journey-notebooks.zip", ROOT, NOTEBOOKS, "token-journey-notebooks")
-    archive(TARGET / "token-journey-exercises.zip", ROOT, EXERCISES, "token-journey-exercises")
+    write_all(build.run(ROOT, ROOT / "_build", report=lambda text: None), TARGET)
 
 
 if __name__ == "__main__":

@@ -38,9 +38,9 @@ def install(report=print, folder=HERE, target=MODULES.parent):
     return target / "node_modules"
 
 
-def run(script, *arguments, **options):
-    """Run one of our scripts with Node; `import`s find the installed packages."""
-    return subprocess.run([executable(), script, *arguments], env=environment(), **options)
+def run(script, *arguments, extra=None, **options):
+    """Run one of our scripts with Node; `import`s find the installed packages. `extra` is added to the environment."""
+    return subprocess.run([executable(), script, *arguments], env=environment() | (extra or {}), **options)
 
 
 def environment():

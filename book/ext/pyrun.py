@@ -26,14 +26,24 @@ def pack(source, target):
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
         for path in sorted(names):
             archive.writestr(zipfile.ZipInfo(path.relative_to(source).as_posix()), path.read_bytes(), zipfile.ZIP_DEFLATED)
+        for path in sorted((PYRUN / "modules").glob("*.py")):
+            archive.writestr(zipfile.ZipInfo(f"modules/{path.name}"), path.read_bytes(), zipfile.ZIP_DEFLATED)
 
 
-def panel(context, available):
+def hidden_code(path):
+    """The code that a page doesn't show and that the cells it shows build on (the first cell, which finds `lib`)."""
+    cells = json.loads(Path(path).read_text(encoding="utf-8"))["cells"]
+    hidden = [c for c in cells if c["cell_type"] == "code" and {"remove-cell", "remove-input"} & set(c["metadata"].get("tags", ()))]
+    return "\n".join("".join(cell["source"]) for cell in hidden)
+
+
+def panel(context, available, setup):
     buttons = {b["text"]: b["url"] for group in context.get("header_buttons", ()) for b in group.get("buttons", ()) if b.get("url")}
     links = "、".join(f'<a href="{buttons[name]}">{name}</a>' for name in ("Binder", "Colab") if name in buttons)
     elsewhere = f"也可以在 {links} 上打开这个 notebook。" if links else ""
     if available:
         inside = '<button type="button" class="pyrun-start pst-js-only">在本页运行和修改代码</button>'
+        inside += '<script type="application/json" class="pyrun-setup">' + json.dumps(setup, ensure_ascii=False).replace("</", "<\\/") + "</script>"
         text = f"不用安装任何东西，代码在你的浏览器里执行。{elsewhere}"
     else:
         inside, text = "", f"这个站点没有带上浏览器里的 Python。{elsewhere}"
@@ -42,11 +52,13 @@ def panel(context, available):
 
 def add_panel(app, pagename, templatename, context, doctree):
     manifest = os.environ.get("BOOK_EXECUTED")
-    if app.builder.name != "html" or not manifest or pagename not in json.loads(Path(manifest).read_text(encoding="utf-8")):
+    executed = json.loads(Path(manifest).read_text(encoding="utf-8")) if manifest else {}
+    if app.builder.name != "html" or pagename not in executed:
         return
     body = context.get("body") or ""
     if 'class="cell_input' in body:
-        context["body"] = body.replace("</h1>", "</h1>" + panel(context, vendored(app.srcdir) is not None), 1)
+        markup = panel(context, vendored(app.srcdir) is not None, hidden_code(executed[pagename]))
+        context["body"] = body.replace("</h1>", "</h1>" + markup, 1)
 
 
 def copy(app, exception):

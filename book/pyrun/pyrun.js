@@ -45,6 +45,7 @@
   // ------------------------------------------------------------------ cells
 
   const cells = [];
+  let setup = ""; // code that the page doesn't show and that its cells need
   let status, stopButton, queue = Promise.resolve(), generation = 0;
 
   class Cell {
@@ -103,6 +104,8 @@
       this.runButton.disabled = true;
       this.note.textContent = worker ? T.running : T.loading;
       const began = performance.now();
+      if (!worker && setup) await ask(setup, "开头", () => {});
+      if (mine !== generation) { this.note.textContent = ""; return false; }
       const result = await ask(this.code, `单元 ${this.index + 1}`, (message) => {
         if (message.type === "started") this.note.textContent = T.running;
         if (message.type === "text") appendText(output, message.text, message.stream);
@@ -116,8 +119,9 @@
       if (mine !== generation) { this.note.textContent = ""; return false; }
       if (result.error) output.append(element("pre", { className: "pyrun-error", textContent: result.error }));
       if (result.hint) output.append(element("p", { className: "pyrun-hint", textContent: result.hint }));
-      this.note.textContent = result.error ? "出错了，见下面最后一行" : `用时 ${((performance.now() - began) / 1000).toFixed(1)} 秒`;
-      this.ran = !result.error;
+      this.note.textContent = result.hint ? "在这里运行不了，说明在下面" : result.error ? "出错了，见下面最后一行" : `用时 ${((performance.now() - began) / 1000).toFixed(1)} 秒`;
+      // What can't run in a browser at all is passed over: the cells after it may well run.
+      this.ran = !result.error || Boolean(result.hint);
       return this.ran;
     }
   }
@@ -168,6 +172,7 @@
 
   globalThis.pyrunStart = (panel) => {
     for (const box of document.querySelectorAll("div.cell")) if (box.querySelector(".cell_input pre")) cells.push(new Cell(box, cells.length));
+    setup = JSON.parse(panel.querySelector(".pyrun-setup")?.textContent ?? '""');
     status = element("p", { className: "pyrun-status", textContent: T.ready.replace("Python 已就绪。", "") });
     status.setAttribute("role", "status");
     stopButton = button(T.stop, "pyrun-stop", stop);

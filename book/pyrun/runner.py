@@ -14,6 +14,7 @@ from pathlib import Path
 BOOK = Path("/home/book")
 os.chdir(BOOK / "chapters")
 sys.path[:0] = [str(BOOK / "chapters"), str(BOOK)]
+sys.path.append(str(BOOK / "modules"))  # stand-ins for packages that the browser hasn't
 # plt.show() puts the figures into the page.
 BACKEND = """
 from matplotlib.backend_bases import FigureManagerBase

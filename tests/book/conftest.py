@@ -2,11 +2,14 @@
 
 import json
 import shutil
+import sys
+from pathlib import Path
 
 import nbformat
 import pytest
 
-from book import build
+from book import build, node
+from book.serve import serve
 
 CHART = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 9 9"><path d="M0 9L9 0" stroke="#1f2328"/></svg>\n'
 INDEX = """# 小书
@@ -114,3 +117,29 @@ def search_data():
     return lambda folder: json.loads(
         (folder / "_static" / "search-data.js").read_text(encoding="utf-8").removeprefix("globalThis.bookSearchData=").rstrip(";\n")
     )
+
+
+@pytest.fixture(scope="session")
+def address(site):
+    """The real site behind a server that compresses, as sites do."""
+    with serve(site) as address:
+        yield address
+
+
+@pytest.fixture(scope="session")
+def axe():
+    """The script of axe-core."""
+    modules = node.install(print, folder=Path(__file__).parent / "axe", target=Path(sys.prefix) / "npm-axe")
+    return (modules / "axe-core" / "axe.min.js").read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="session")
+def browser(chromium_path):
+    """Chromium that can reach nothing but this machine: a name of another host leads nowhere, even past the tests' own guard."""
+    from playwright.sync_api import sync_playwright
+
+    alone = "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"
+    with sync_playwright() as play:
+        browser = play.chromium.launch(executable_path=chromium_path, args=["--no-sandbox", "--disable-gpu", alone])
+        yield browser
+        browser.close()

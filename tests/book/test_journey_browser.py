@@ -8,7 +8,7 @@ import nbformat
 import numpy as np
 import pytest
 
-from book import build, node
+from book import build
 from book.journey import model as journey
 from lib.accounting import kv_cache_bytes
 from lib.functional import cross_entropy, softmax
@@ -21,7 +21,6 @@ from tests.book.test_journey import reference
 
 pytestmark = pytest.mark.browser
 SENTENCE = "床前明月光，疑"
-AXE = node.MODULES / "axe-core" / "axe.min.js"
 
 
 @pytest.fixture(scope="module")
@@ -36,16 +35,6 @@ def pages_folder(tmp_path_factory, root):
     with (source / "_toc.yml").open("a", encoding="utf-8") as toc:
         toc.write("  - file: chapters/journey\n")
     return build.run(source, source / "_build", report=lambda text: None) / "chapters"
-
-
-@pytest.fixture(scope="module")
-def browser(chromium_path):
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium_path, args=["--no-sandbox", "--disable-gpu"])
-        yield browser
-        browser.close()
 
 
 @pytest.fixture(scope="module")
@@ -117,8 +106,8 @@ def table(page, station, index=0):
     return np.array([[float(x.replace("−", "-").replace("∞", "inf")) for x in row] for row in rows])
 
 
-def axe(page):
-    page.add_script_tag(path=str(AXE))
+def violations(page, axe):
+    page.evaluate(axe)
     found = page.evaluate("async () => (await axe.run('.bd-article', {resultTypes: ['violations']})).violations")
     return [(v["id"], [n["html"][:160] + " | " + (n["failureSummary"] or "")[:200] for n in v["nodes"][:3]]) for v in found]
 
@@ -234,13 +223,13 @@ def test_the_cache_counts_its_work_and_fails_without_the_mask(tour):
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("width", [1280, 390])
-def test_axe_and_width(open_page, theme, width):
+def test_axe_and_width(open_page, axe, theme, width):
     page = open_page("journey", width, theme)
     page.wait_for_selector("html[data-journey=ready]")
     write(page, "人工智能与明月")
     press(page, page.get_by_role("checkbox", name="因果掩码"))
     table(page, "softmax")
-    assert not axe(page)
+    assert not violations(page, axe)
     assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
@@ -317,7 +306,7 @@ def test_cache_explorer(open_page):
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("tag", CHAPTERS)
-def test_explorers_are_accessible_and_fit_a_phone(open_page, tag, theme):
+def test_explorers_are_accessible_and_fit_a_phone(open_page, axe, tag, theme):
     page, _ = explorer(open_page, tag, width=390, theme=theme)
-    assert not axe(page)
+    assert not violations(page, axe)
     assert page.evaluate("document.documentElement.scrollWidth") <= 390

@@ -1,6 +1,7 @@
 """What holds on every page of the real site. `site` builds it from the cache of executed notebooks."""
 
 import re
+from collections import Counter
 from functools import cache
 from urllib.parse import unquote, urldefrag, urlsplit
 
@@ -23,20 +24,43 @@ def parsed(path):
 
 @cache
 def ids(path):
-    return parsed(path).xpath("//@id")
+    return set(parsed(path).xpath("//@id"))
 
 
-def has_class(name):
-    return f"contains(concat(' ', normalize-space(@class), ' '), ' {name} ')"
+def classes(element):
+    return set((element.get("class") or "").split())
 
 
-def text_outside(node, *left_out):
-    """The text of a node without that of the elements that one of the XPath conditions holds for."""
-    condition = " or ".join(left_out)
-    return "".join(node.xpath(f".//text()[not(ancestor::*[{condition}])]"))
+def is_code(element):
+    return element.tag in ("pre", "code", "script", "style") or "katex" in classes(element)
 
 
-CODE = ("self::pre", "self::code", "self::script", "self::style", has_class("katex"))
+def outside(node, left_out):
+    """The elements of a tree without those that `left_out` holds for and all inside them. One walk: an XPath condition
+    on the ancestors of every text took longer than all else here together."""
+    if isinstance(node.tag, str) and not left_out(node):
+        yield node
+        for child in node:
+            yield from outside(child, left_out)
+
+
+def texts(element):
+    """The texts that stand directly in an element."""
+    return [element.text or "", *(child.tail or "" for child in element)]
+
+
+@cache
+def prose(article):
+    """The text of an article without code and formulas, in the order of the page."""
+
+    def pieces(node):
+        if isinstance(node.tag, str) and not is_code(node):
+            yield node.text or ""
+            for child in node:
+                yield from pieces(child)
+                yield child.tail or ""
+
+    return "".join(pieces(article))
 
 
 @pytest.fixture(scope="module")
@@ -101,7 +125,7 @@ def test_every_link_and_file_inside_the_site_exists(pages, site):
 
 
 def test_ids_are_unique(pages, site):
-    faults = {name: {i for i in ids(site / name) if ids(site / name).count(i) > 1} for name in pages}
+    faults = {name: {i for i, times in Counter(parsed(site / name).xpath("//@id")).items() if times > 1} for name in pages}
     assert not {name: doubled for name, doubled in faults.items() if doubled}
 
 
@@ -112,37 +136,49 @@ def test_every_picture_has_an_alternative_text(pages, articles):
 
 def test_no_formula_is_left_unset(articles):
     unset = re.compile(r"\$[^$\n]{1,60}\$|\\(?:frac|sqrt|operatorname|mathrm|begin)\b.{0,40}")
-    each(articles, lambda article: unset.findall(text_outside(article, *CODE)))
+    each(articles, lambda article: unset.findall(prose(article)))
 
 
 def test_no_raw_markup_is_left(articles):
     """`**…）**字` isn't bold in CommonMark; it stands there with its stars."""
     raw = re.compile(r".{0,12}(?:\*\*|\{(?:term|cite|eq|ref|doc)[:\w]*\}`|:::|^#+ ).{0,12}", re.M)
-    each(articles, lambda article: raw.findall(text_outside(article, *CODE)))
+    each(articles, lambda article: raw.findall(prose(article)))
 
 
 ENGLISH = re.compile(r"[A-Za-z]{3,}")
 # Names, not interface texts.
 NAMES = {"Binder", "Colab", "Ctrl", ".ipynb", ".pdf", "html", "GitHub", "JupyterHub"}
 # Texts that come from the chapters' own headings.
-HEADINGS = (has_class("bd-toc-nav"), has_class("page-toc"), has_class("sidebar-secondary-item"), has_class("prev-next-area"), has_class("bd-links"))
+HEADINGS = {"bd-toc-nav", "page-toc", "sidebar-secondary-item", "prev-next-area", "bd-links"}
 
 
 def test_the_interface_is_chinese(pages):
-    outside = " and ".join(f"not(ancestor-or-self::*[{c}])" for c in ("self::article", "self::head", "self::script", "self::style", *HEADINGS))
+    def left_out(element):
+        return element.tag in ("article", "head", "script", "style") or HEADINGS & classes(element)
 
     def english(page):
-        for attribute in ("title", "aria-label", "placeholder", "alt", "data-bs-title"):
-            for text in page.xpath(f"//*[@{attribute} and {outside}]/@{attribute}"):
+        headings = {"".join(h.itertext()).strip().rstrip("#") for h in page.xpath("//article//*[self::h2 or self::h3 or self::h4 or self::dt]")}
+        for element in outside(page, left_out):
+            for attribute in ("title", "aria-label", "placeholder", "alt", "data-bs-title"):
+                text = element.get(attribute) or ""
                 if ENGLISH.search(text) and not CJK.search(text):
                     yield text
-        headings = {"".join(h.itertext()).strip().rstrip("#") for h in page.xpath("//article//*[self::h2 or self::h3 or self::h4 or self::dt]")}
-        for text in page.xpath(f"//text()[{outside}]"):
-            # Headings that are the name of a function or a module stand in the page's table of contents too.
-            if ENGLISH.search(text) and not CJK.search(text) and text.strip() not in NAMES | headings:
-                yield text.strip()
+            for text in texts(element):
+                # Headings that are the name of a function or a module stand in the page's table of contents too.
+                if ENGLISH.search(text) and not CJK.search(text) and text.strip() not in NAMES | headings:
+                    yield text.strip()
 
     each(pages, english)
+
+
+def test_each_page_has_one_way_to_report_a_fault(pages, site):
+    """Under the text, with page and section filled in; the theme's own button would open an empty form."""
+    documents = {name: page for name, page in pages.items() if page.xpath("//article") and name != "search.html"}
+    for name, page in documents.items():
+        links = page.xpath("//a[contains(@href, '/token-journey/issues')]/@href")
+        assert len(links) == 1 and "/issues/new?title=" in links[0] and "body=" in links[0], name
+        rest = page.xpath("//ul[@class='feedback']//a/@href")[1:]
+        assert ["/blob/" in rest[0], "/commits/" in rest[1], rest[2].endswith("corrections.html") or rest[2] == "#"] == [True] * 3, name
 
 
 def test_head_says_what_the_page_is(pages):

@@ -1,0 +1,157 @@
+"""The other forms of the same state: one PDF, and the archives of site, notebooks and exercises, unpacked elsewhere and used."""
+
+import json
+import re
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import lxml.html
+import nbformat
+import pytest
+from playwright.sync_api import expect
+
+from book import build, bundle, execute, node, pdf
+from book.serve import serve
+
+HERE = Path(__file__).resolve().parent
+
+
+@pytest.fixture(scope="module")
+def unpacked(tmp_path_factory, root, site):
+    """{name: folder} of the archives, unpacked where nothing of the repository is near."""
+    target = tmp_path_factory.mktemp("dist")
+    bundle.write_all(site, target)
+    folders = {}
+    for archive in target.glob("*.zip"):
+        folder = tmp_path_factory.mktemp("某处 别的地方") / archive.stem
+        zipfile.ZipFile(archive).extractall(folder)
+        (inside,) = folder.iterdir()
+        folders[archive.stem.removeprefix("token-journey-")] = inside
+    return folders
+
+
+def files(folder):
+    return {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_the_site_is_whole(unpacked, site):
+    assert files(unpacked["site"]) == files(site)
+
+
+def test_the_notebooks_come_with_all_they_use(unpacked, root):
+    folder = unpacked["notebooks"]
+    assert {p.name for p in folder.glob("chapters/*.ipynb")} == {p.name for p in root.glob("chapters/*.ipynb")}
+    assert (folder / "binder" / "requirements.txt").exists() and (folder / "LICENSE").exists()
+    # A whole chapter in a fresh kernel, in the unpacked folder alone.
+    path = folder / "chapters" / "04-attention.ipynb"
+    _, problem = execute.execute_one(path, folder / "done.ipynb")
+    assert problem is None
+    done = nbformat.read(folder / "done.ipynb", as_version=4)
+    assert sum(bool(cell.get("outputs")) for cell in done.cells) > 30
+    where = subprocess.run([sys.executable, "-c", "import sys; sys.path.insert(0, '..'); import lib; print(lib.__file__)"],
+                           cwd=folder / "chapters", capture_output=True, text=True, check=True)  # fmt: skip
+    assert where.stdout.startswith(str(folder))
+
+
+def test_the_exercises_are_those_of_the_repository(unpacked, root):
+    assert files(unpacked["exercises"] / "exercises") == {f for f in files(root / "exercises") if not re.search("__pycache__|checkpoints", f)}
+    for path in (unpacked["exercises"] / "exercises").rglob("*.ipynb"):
+        assert "BEGIN SOLUTION" not in path.read_text(encoding="utf-8")
+
+
+def test_the_same_state_gives_the_same_archives(unpacked, site, tmp_path, root):
+    bundle.write_all(site, tmp_path)
+    first = {path.name: path.read_bytes() for path in tmp_path.glob("*.zip")}
+    bundle.write_all(site, tmp_path)
+    assert first == {path.name: path.read_bytes() for path in tmp_path.glob("*.zip")} and len(first) == 3
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("way", ["folder", "server"])
+def test_the_unpacked_site_works(unpacked, browser, way):
+    """Opened from its folder, and served: text, formulas, figures, links, search; nothing fails."""
+    folder, faults = unpacked["site"], []
+    page = browser.new_page(viewport={"width": 390, "height": 844})
+    page.on("pageerror", lambda error: faults.append(str(error)))
+    page.on("requestfailed", lambda request: faults.append(request.url))
+    page.on("response", lambda response: response.status >= 400 and faults.append(response.url))
+    with serve(folder) as address:
+        page.goto(f"{folder.as_uri()}/index.html" if way == "folder" else f"{address}/index.html")
+        page.locator("article a", has_text="核验账本").first.click()
+        page.wait_for_url("**/appendix/ledger.html")
+        page.keyboard.press("Control+k")
+        page.locator("#pst-search-dialog input").fill("缩放点积注意力")
+        page.locator("#pst-search-dialog a", has_text="4 Q、K、V").first.click()
+        page.wait_for_url("**/04-attention.html*")
+        expect(page.locator("article h1")).to_contain_text("缩放点积注意力")
+        page.evaluate("document.querySelectorAll('img').forEach(i => i.loading = 'eager')")
+        page.wait_for_function("[...document.images].every(i => i.complete)")
+        assert page.evaluate("[...document.images].filter(i => !i.naturalWidth && i.checkVisibility()).length") == 0
+        assert page.evaluate("document.fonts.ready.then(() => document.fonts.check('16px KaTeX_Main'))")
+    page.close()
+    assert not faults
+
+
+# --------------------------------------------------------------------------- PDF (make test-site)
+
+
+@pytest.fixture(scope="module")
+def printed(tmp_path_factory, root, chromium_path):
+    """(what pdf.js reads in the PDF, the page it was printed from)"""
+    page = build.run(root, root / "_build", builder="singlehtml", report=lambda text: None) / "index.html"
+    target = tmp_path_factory.mktemp("pdf") / "book.pdf"
+    pdf.write(page, target)
+    modules = node.install(print, folder=HERE / "pdfjs", target=Path(sys.prefix) / "npm-pdfjs")
+    done = node.run(HERE / "read_pdf.mjs", modules, target, capture_output=True, text=True, encoding="utf-8")
+    assert done.returncode == 0, done.stderr[-2000:]
+    return json.loads(done.stdout), lxml.html.parse(str(page), lxml.html.HTMLParser(encoding="utf-8")).getroot()
+
+
+def squeezed(text):
+    return re.sub(r"\s+", "", text)
+
+
+@pytest.mark.browser
+@pytest.mark.long
+@pytest.mark.timeout(1200)
+class TestPdf:
+    def test_every_font_is_embedded(self, printed):
+        fonts = printed[0]["fonts"]
+        assert [name for name, embedded in fonts.items() if not embedded] == []
+        assert any("KaTeX_Main" in name for name in fonts) and len(fonts) > 5
+
+    def test_outline_leads_to_every_page_of_the_book(self, printed, root):
+        outline = printed[0]["outline"]
+        titles = {squeezed(title): page for title, _, page in outline}
+        for path in execute.notebooks(root):
+            first = next(c.source for c in nbformat.read(path, as_version=4).cells if c.source.startswith("# "))
+            title = squeezed(first.split("\n")[0].lstrip("# "))
+            assert titles.get(title, -1) > 0, title
+        assert all(page >= 0 for _, _, page in outline) and len(outline) > 200
+
+    def test_links_lead_somewhere(self, printed):
+        links = printed[0]["links"]
+        assert links["inside"] > 100
+        bad = [url for url in links["outside"] if not url.startswith(("https://", "http://", "mailto:")) or "127.0.0.1" in url]
+        assert bad == []
+
+    def test_chinese_is_text(self, printed):
+        text = squeezed("".join(item["text"] for page in printed[0]["pages"] for item in page["items"]))
+        assert len(re.findall(r"[\u4e00-\u9fff]", text)) > 50_000
+        assert "\ufffd" not in text and "勘误记录" in text
+
+    def test_nothing_runs_over_the_edge(self, printed):
+        over = [(number, item["text"]) for number, page in enumerate(printed[0]["pages"], 1) for item in page["items"]
+                if item["text"].strip() and not 0 <= item["x"] <= item["right"] <= page["width"] - 20]  # fmt: skip
+        assert over == []
+
+    def test_no_code_line_is_lost(self, printed):
+        """Every line of every listing and output, letter by letter."""
+        document, page = printed
+        lines = [item for sheet in document["pages"] for item in sheet["items"] if item["y"] > 50]  # not the page number
+        text = squeezed("".join(item["text"] for item in lines))
+        wanted = {squeezed(line) for pre in page.xpath("//article//pre") for line in pre.text_content().split("\n")}
+        lost = [line for line in wanted if line and line not in text]
+        assert len(wanted) > 1000 and lost == []
