@@ -33,7 +33,7 @@ from pathlib import Path
 
 import numpy as np
 
-from grading.plain import Callback, NotPlain, WrongKind, copied, difference
+from grading.plain import Callback, NotPlain, WrongKind, code, copied, difference
 
 __all__ = ["Callback", "CheckFailure", "RemoteFunction", "Outcome", "check", "checks_of", "course_seed", "run", "small",
            "verify"]
@@ -300,7 +300,7 @@ class Outcome:
         """The call is refused with one of these exceptions."""
         names = " 或 ".join(kind.__name__ for kind in kinds)
         if self.seen.error is None:
-            self.fail(f"应拒绝这样的输入并抛出 {names}，却返回了结果")
+            self.fail(f"应拒绝这样的输入并抛出 {names}，却返回了结果", shown=True)
         if isinstance(self.seen.error, NotImplementedError) or not isinstance(self.seen.error, kinds):
             self.fail(f"应抛出 {names}，得到 {_error(self.seen.error)}")
         return self
@@ -313,7 +313,7 @@ class Outcome:
         except NO_SUCH_RESULT:
             held = False  # a result of the wrong form doesn't have the property
         if not held:
-            self.fail(otherwise)
+            self.fail(otherwise, shown=True)
         return self
 
     def _returned(self):
@@ -322,15 +322,21 @@ class Outcome:
         if self.seen.error is not None:
             self.fail(_error(self.seen.error))
 
-    def fail(self, found, expected=None, got=None, aspect="result"):
-        """Raise the feedback: `found` says what doesn't hold, and a known mistake is named if one explains it."""
+    def fail(self, found, expected=None, got=None, aspect="result", shown=False):
+        """Raise the feedback: `found` says what doesn't hold, and a known mistake is named if one explains it.
+
+        `shown` adds the result itself where there is nothing to expect in its place.
+        """
         from grading.diagnosis import explanation, report  # it runs checks itself
 
         if self.student.judge:
             mutant = explanation(self.student, aspect) if self.student.diagnose else None
             unwritten = isinstance(self.seen.error, NotImplementedError)
             cause = mutant.name if mutant else self._cause(found)
-            raise CheckFailure(report(self, found, expected, got, mutant), mutant, unwritten, cause) from None
+            text = report(self, found, expected, got, mutant)
+            if shown and not self.seen.alien:
+                text += f"\n    得到：{code(self.seen.result, 6)}"
+            raise CheckFailure(text, mutant, unwritten, cause) from None
 
     def _cause(self, found):
         """What other checks may have failed for as well, in a few words."""

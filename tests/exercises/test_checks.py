@@ -310,6 +310,14 @@ def test_counters_and_other_mappings_count_as_dicts():
         assert copied(mapping) == {"a": 2, "b": 1}
 
 
+def test_result_is_shown_where_a_refusal_was_due():
+    def refused(student, rng):
+        student(np.array([0.0])).raises(ValueError)
+
+    with pytest.raises(CheckFailure, match=r"却返回了结果(.|\n)*得到：np.array\(\[1\]\)"):
+        run(refused, lambda x: x + 1)
+
+
 def test_unwritten_function_is_said_once():
     def stub(x, axis=-1):
         raise NotImplementedError
