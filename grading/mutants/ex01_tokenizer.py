@@ -168,7 +168,7 @@ def with_counter(words):
             previous_used = pair[0] == pair[1] and not previous_used
             if pair[0] != pair[1] or previous_used:
                 counts[pair] += frequency
-    return dict(counts)
+    return counts
 
 
 @right("count_pairs", "按连续相同的段来数")
@@ -238,6 +238,15 @@ def not_at_the_end(symbols, pair):
     if symbols[-2:] == pair and len(symbols) >= 2:
         return (*merge(symbols[:-2], pair), *symbols[-2:])
     return merge(symbols, pair)
+
+
+@mutant("merge_pair", "一边走一边删", "删掉一个之后序列变短，range 却还按原来的长度走；换成 while，或写进一个新列表", MERGE, caught_by="values")
+def shrinks(symbols, pair):
+    symbols = list(symbols)
+    for i in range(len(symbols) - 1):
+        if (symbols[i], symbols[i + 1]) == pair:
+            symbols[i] += symbols.pop(i + 1)
+    return tuple(symbols)
 
 
 @mutant("merge_pair", "在结尾越界", "看下一个符号之前先确认它存在：i + 1 < len(symbols)", MERGE, caught_by="ends")
@@ -627,6 +636,17 @@ def drops_spaces(text, merges):
         seen_in="rasbt/LLMs-from-scratch/issues/944")
 def strips(text, merges):
     return apply_numbers(list(text.strip().encode("utf-8")), merges)
+
+
+@mutant("byte_encode", "一边走一边删", "删掉一个之后序列变短，range 却还按原来的长度走；换成 while，或写进一个新列表", BYTES, caught_by="merges")
+def shrinks_numbers(text, merges):
+    ids = list(text.encode("utf-8"))
+    for k, pair in enumerate(merges):
+        for i in range(len(ids) - 1):
+            if (ids[i], ids[i + 1]) == pair:
+                ids[i] = 256 + k
+                del ids[i + 1]
+    return ids
 
 
 @mutant("byte_encode", "新编号从 255 数起", "0 到 255 是字节：第 k 条规则的编号是 256 + k", BYTES, caught_by="merges")

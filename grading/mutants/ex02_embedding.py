@@ -244,6 +244,14 @@ def epsilon(a, b):
     return (a * b).sum(-1) / (np.sqrt((a * a).sum(-1)) * np.sqrt((b * b).sum(-1)) + 1e-8)
 
 
+@mutant(COS, "两个长度各加了 1e-8", "向量很短时，加进去的数比长度还大，余弦就不再与长短无关", COSINE, caught_by="values")
+def epsilon_each(a, b):
+    def unit(x):
+        return x / (np.linalg.norm(x, axis=-1, keepdims=True) + 1e-8)
+
+    return (unit(a) * unit(b)).sum(-1)
+
+
 @mutant(COS, "长度的下限取 1e-3", "短向量也要除以自己真正的长度；零向量另外检查", COSINE, caught_by="length")
 def length_floor(a, b):
     return (a * b).sum(-1) / (np.maximum(np.sqrt((a * a).sum(-1)), 1e-3) * np.sqrt((b * b).sum(-1)))
@@ -611,7 +619,7 @@ def by_lexsort(table, query, k, metric="cosine", exclude=()):
     return order[~np.isin(order, list(exclude))][:k]
 
 
-@right("nearest", "每次挑一个最近的，挑 k 次")
+@right("nearest", "每次挑一个最近的，挑 k 次，返回列表")
 def one_at_a_time(table, query, k, metric="cosine", exclude=()):
     refuse(table, k, metric, exclude)
     score, chosen = scores(table, query, metric), []
@@ -620,4 +628,4 @@ def one_at_a_time(table, query, k, metric="cosine", exclude=()):
         best = int(np.argmax(score))
         chosen.append(best)
         score[best] = -np.inf
-    return np.array(chosen)
+    return chosen

@@ -96,6 +96,13 @@ def own_exponent(n, d, base=10000.0):
     return np.where(np.arange(d) % 2 == 0, np.sin(angles), np.cos(angles))
 
 
+@mutant(PE, "把维度的编号当成了 k", "公式里的 k 数的是第几对：第 i 维属于第 i // 2 对，指数是 2(i // 2)/d", ENCODING, caught_by="circle")
+def dimension_as_pair(n, d, base=10000.0):
+    even(d)
+    angles = np.arange(n)[:, None] * float(base) ** (-2 * np.arange(d) / d)
+    return np.where(np.arange(d) % 2 == 0, np.sin(angles), np.cos(angles))
+
+
 @mutant(PE, "把每行缩放成了单位长", "每行的长度就是 √(d/2)，不用归一化", ENCODING, caught_by="start")
 def unit_rows(n, d, base=10000.0):
     even(d)

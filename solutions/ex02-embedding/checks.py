@@ -125,7 +125,7 @@ def cosine_untouched(student, rng):
 
 
 @check(COSINE_NAME, "dtype", section=COSINE, claim="float32 进，float32 出；整数当作 float64",
-       hint="不要转换成 float64，也不要让 float64 的数组参与运算")
+       hint='float32 的数组不要换成 float64；dtype.kind 不是 "f" 的才先 .astype(np.float64)')
 def cosine_dtype(student, rng):
     a, b = plain(2, 3, rng=rng), plain(3, rng=rng)
     student(a.astype(np.float32), b.astype(np.float32)).has_dtype(np.float32).equals(pairwise(cosine, a, b), atol=1e-6)
@@ -212,7 +212,7 @@ def distance_mismatch(student, rng):
 def spread(rng, n, d):
     """A table whose rows differ clearly in direction and in length, and a query."""
     while True:
-        table, query = plain(n, d, rng=rng) * rng.choice([0.5, 1.0, 3.0], (n, 1)), plain(d, rng=rng)
+        table, query = np.round(plain(n, d, rng=rng) * rng.choice([0.5, 1.0, 3.0], (n, 1)), 2), plain(d, rng=rng)
         cosines, distances = [cosine(row, query) for row in table], [distance(row, query) for row in table]
         gaps = [min(np.diff(np.sort(values))) for values in (cosines, distances)]
         dots = sorted(range(n), key=lambda i: -float(table[i] @ query))
@@ -221,12 +221,17 @@ def spread(rng, n, d):
             return table, query
 
 
+def numbers(result):
+    """A list of row numbers is as good as an array."""
+    return np.array(result) if isinstance(result, (list, tuple)) else result
+
+
 @check("nearest", "cosine", section=UNIT, claim="默认按余弦：最像的 k 行的编号，由近到远",
        hint="给每一行打分，按分数从大到小排，取前 k 个编号（不是分数，也不是向量）")
 def nearest_cosine(student, rng):
     table, query = spread(rng, 6, 3)
     for k in (2, 4):
-        student(table, query, k).equals(ranking(table, query, "cosine")[:k])
+        student(table, query, k).equals(ranking(table, query, "cosine")[:k], of=numbers)
 
 
 @check("nearest", "euclidean", section=UNIT, claim='metric="euclidean" 时按距离：距离越小越靠前',
@@ -234,7 +239,7 @@ def nearest_cosine(student, rng):
 def nearest_euclidean(student, rng):
     table, query = spread(rng, 6, 3)
     for k in (2, 5):
-        student(table, query, k, metric="euclidean").equals(ranking(table, query, "euclidean")[:k])
+        student(table, query, k, metric="euclidean").equals(ranking(table, query, "euclidean")[:k], of=numbers)
 
 
 @check("nearest", "exclude", section=NEIGHBOURS, claim="exclude 里的编号不出现，仍给足 k 个",
@@ -243,8 +248,8 @@ def nearest_exclude(student, rng):
     table, query = spread(rng, 6, 3)
     for metric in ("cosine", "euclidean"):
         order = ranking(table, query, metric)
-        student(table, query, 3, metric=metric, exclude=(int(order[0]), int(order[2]))).equals(order[[1, 3, 4]])
-        student(table, query, 5, metric=metric, exclude=(int(order[1]),)).equals(order[[0, 2, 3, 4, 5]])
+        student(table, query, 3, metric=metric, exclude=(int(order[0]), int(order[2]))).equals(order[[1, 3, 4]], of=numbers)
+        student(table, query, 5, metric=metric, exclude=(int(order[1]),)).equals(order[[0, 2, 3, 4, 5]], of=numbers)
 
 
 @check("nearest", "itself", section=NEIGHBOURS, claim="没有要求排除时，与 query 相同的那一行也算，并且排第一",
@@ -253,7 +258,7 @@ def nearest_itself(student, rng):
     table, _ = spread(rng, 5, 3)
     row = int(rng.integers(5))
     for metric in ("cosine", "euclidean"):
-        student(table, table[row], 2, metric=metric).equals(ranking(table, table[row], metric)[:2])
+        student(table, table[row], 2, metric=metric).equals(ranking(table, table[row], metric)[:2], of=numbers)
 
 
 @check("nearest", "ties", section=NEIGHBOURS, claim="一样近时编号小的在前",
@@ -262,8 +267,8 @@ def nearest_ties(student, rng):
     first, second = np.array([0.0, 2.0]), np.array([-4.0, 0.0])  # along the axes: no rounding anywhere
     table = np.array([second, first, second, first, first])
     for metric in ("cosine", "euclidean"):
-        student(table, first, 5, metric=metric).equals(np.array([1, 3, 4, 0, 2]))
-        student(table, second, 3, metric=metric).equals(np.array([0, 2, 1]))
+        student(table, first, 5, metric=metric).equals(np.array([1, 3, 4, 0, 2]), of=numbers)
+        student(table, second, 3, metric=metric).equals(np.array([0, 2, 1]), of=numbers)
 
 
 @check("nearest", "untouched", section=NEIGHBOURS, claim="表和 query 都不被改动", hint="归一化要写成新数组：table = table / …，不要 table /= …")
@@ -277,7 +282,7 @@ def nearest_untouched(student, rng):
 def nearest_zero_row(student, rng):
     table, query = spread(rng, 5, 3)
     table[1] = 0
-    student(table, query, 5).equals(ranking(table, query, "cosine"))
+    student(table, query, 5).equals(ranking(table, query, "cosine"), of=numbers)
 
 
 @check("nearest", "refused", section=NEIGHBOURS, claim="k 比剩下的行数还多、metric 不认识时，报 ValueError",

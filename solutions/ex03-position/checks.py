@@ -45,6 +45,11 @@ def turned(x, positions, base=10000.0, layout="half"):
     return result
 
 
+def off_grid(rng, *shape):
+    """Short numbers, none of them zero."""
+    return np.round(small(rng, *shape) + 0.05, 2)
+
+
 # ---- sinusoidal_encoding ---------------------------------------------------------------------------------
 
 PE = "sinusoidal_encoding"
@@ -136,14 +141,14 @@ def shift_odd(student, rng):
 @check("rotary", "pair", section=ROPE, claim="一对维度 (a, b) 转 pos·ω 弧度：a cos − b sin 与 a sin + b cos",
        hint="逆时针转：新的 a 里 b 带负号，新的 b 里 a 带正号；算新的 b 时要用旧的 a")
 def rotary_pair(student, rng):
-    x, positions = small(rng, 3, 2) + 0.05, np.array([0, 1, 2])
+    x, positions = off_grid(rng, 3, 2), np.array([0, 1, 2])
     student(x, positions).equals(turned(x, positions))
 
 
 @check("rotary", "positions", section=ROPE, claim="转多少由 positions 决定，它不必从 0 数起，也不必连续",
        hint="角度是 positions[:, None] * ω；不要在函数里自己用 np.arange 数位置")
 def rotary_positions(student, rng):
-    x = small(rng, 3, 2) + 0.05
+    x = off_grid(rng, 3, 2)
     for positions in ([5, 6, 7], [4, 0, 9]):
         student(x, np.array(positions)).equals(turned(x, positions))
 
@@ -151,21 +156,21 @@ def rotary_positions(student, rng):
 @check("rotary", "half", section=ROPE, claim='layout="half"（默认）：第 k 维与第 k + d/2 维成对，第 k 对用 ω_k',
        hint="前一半和后一半各自是一整块：x[..., : d // 2] 与 x[..., d // 2 :]，角度只有 d/2 个")
 def rotary_half(student, rng):
-    x, positions = small(rng, 3, 6) + 0.05, np.array([1, 4, 2])
+    x, positions = off_grid(rng, 3, 6), np.array([1, 4, 2])
     student(x, positions).equals(turned(x, positions))
 
 
 @check("rotary", "interleaved", section=ROPE, claim='layout="interleaved"：第 2k 维与第 2k + 1 维成对',
        hint="x[..., 0::2] 与 x[..., 1::2]；结果也要写回原来的位置")
 def rotary_interleaved(student, rng):
-    x, positions = small(rng, 3, 6) + 0.05, np.array([1, 4, 2])
+    x, positions = off_grid(rng, 3, 6), np.array([1, 4, 2])
     student(x, positions, layout="interleaved").equals(turned(x, positions, layout="interleaved"))
 
 
 @check("rotary", "relative", section=ROPE, claim="两个位置一起后移，旋转之后的点积不变；向量的长度不变",
        hint="旋转不改变长度，也不改变夹角；若变了，多半混进了别的运算")
 def rotary_relative(student, rng):
-    pair = small(rng, 2, 4) + 0.05
+    pair = off_grid(rng, 2, 4)
     scores = []
     for m, n in ((0, 3), (17, 20)):
         scores.append(float(np.dot(*turned(pair, [m, n]))))
@@ -179,31 +184,31 @@ def rotary_relative(student, rng):
 def rotary_heads(student, rng):
     positions = np.array([2, 0, 5])
     for shape in ((2, 3, 4), (2, 2, 3, 4)):
-        x = small(rng, *shape) + 0.05
+        x = off_grid(rng, *shape)
         student(x, positions).equals(turned(x, positions))
 
 
 @check("rotary", "base", section=ROPE, claim="base 换了，频率跟着换", hint="不要把 10000 写死在公式里")
 def rotary_base(student, rng):
-    x, positions = small(rng, 2, 6) + 0.05, np.array([3, 8])
+    x, positions = off_grid(rng, 2, 6), np.array([3, 8])
     student(x, positions, base=500.0).equals(turned(x, positions, 500.0))
 
 
 @check("rotary", "dtype", section=ROPE, claim="float32 进，float32 出", hint="角度可以用 float64 算，cos 与 sin 乘上去之前换成 x.dtype")
 def rotary_dtype(student, rng):
-    x, positions = small(rng, 2, 4) + 0.05, np.array([1, 3])
+    x, positions = off_grid(rng, 2, 4), np.array([1, 3])
     student(x.astype(np.float32), positions).has_dtype(np.float32).equals(turned(x, positions), atol=1e-5)
 
 
 @check("rotary", "untouched", section=ROPE, claim="x 与 positions 都不被改动", hint="写进一个新数组：y = np.empty_like(x)")
 def rotary_untouched(student, rng):
-    student(small(rng, 2, 4) + 0.05, np.array([1, 3])).keeps_arguments()
+    student(off_grid(rng, 2, 4), np.array([1, 3])).keeps_arguments()
 
 
 @check("rotary", "refused", section=ROPE, claim="d 是奇数、layout 不认识时报 ValueError", hint="先检查 x.shape[-1] % 2 与 layout")
 def rotary_refused(student, rng):
-    student(small(rng, 2, 3) + 0.05, np.array([0, 1])).raises(ValueError)
-    student(small(rng, 2, 4) + 0.05, np.array([0, 1]), layout="pairs").raises(ValueError)
+    student(off_grid(rng, 2, 3), np.array([0, 1])).raises(ValueError)
+    student(off_grid(rng, 2, 4), np.array([0, 1]), layout="pairs").raises(ValueError)
 
 
 # ---- is_equivariant --------------------------------------------------------------------------------------
@@ -231,7 +236,7 @@ def equi_attention(student, rng):
 
 @check(EQUI, "masked", section=MASK, claim="只看前文的函数不是等变的", hint="结果对不上时返回 False")
 def equi_masked(student, rng):
-    x = small(rng, 4, 3) + 0.05
+    x = off_grid(rng, 4, 3)
     student(Callback("lambda x: np.cumsum(x, axis=0)"), x, CYCLE).equals(False)
 
 
@@ -253,7 +258,7 @@ def equi_one_row(student, rng):
 
 @check(EQUI, "tolerance", section=ORDER, claim="差不超过 tol 算相等：默认 1e-9，给了就用给的", hint="用 <= tol 比较绝对误差；np.allclose 另有自己的相对容差")
 def equi_tolerance(student, rng):
-    x = 1000 * (small(rng, 4, 3) + 0.05)
+    x = np.round(1000 * off_grid(rng, 4, 3))
     nudge = Callback("lambda x: x + 1e-4 * np.arange(len(x))[:, None]")
     student(nudge, x, CYCLE, tol=1e-2).equals(True)
     student(nudge, x, CYCLE, tol=1e-5).equals(False)
