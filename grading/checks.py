@@ -154,7 +154,8 @@ def run(check, function):
     except NO_SUCH_RESULT:
         if not student.calls:
             raise  # the check itself is broken
-        Outcome(student).fail("返回值的结构不对，检查无法继续")  # it took apart what the function returned
+        outcome = Outcome(student)  # it took apart what the function returned
+        outcome.fail(outcome._nothing() or "返回值的结构不对，检查无法继续", shown=True)
 
 
 def fails(check, function):
@@ -187,7 +188,8 @@ class Student:
     def plays(self, init, *steps):
         """For a class: make an object and use it, one step after the other; the result is the list of what they gave.
 
-        A step is (method, *arguments); ("len",) asks for len(object), ("new",) goes on with a second object.
+        A step is (method, *arguments); ("len",) asks for len(object), ("new",) goes on with a second object, ("first",) with
+        the first one again.
         """
         init, steps = copied(init), copied(steps)
         self.calls.append(Call(self.function, (init, steps), {}, play))
@@ -196,10 +198,11 @@ class Student:
 
 def play(make, init, steps):
     """What `Student.plays` does, for a class here or in another process."""
-    thing, results = _called(make, init), []
+    thing = first = _called(make, init)
+    results = []
     for name, *args in steps:
-        if name == "new":
-            thing = _called(make, init)
+        if name in ("new", "first"):
+            thing = _called(make, init) if name == "new" else first
             results.append(None)
         else:
             results.append(len(thing) if name == "len" else _called(getattr(thing, name), args))
@@ -301,8 +304,10 @@ class Outcome:
         names = " 或 ".join(kind.__name__ for kind in kinds)
         if self.seen.error is None:
             self.fail(f"应拒绝这样的输入并抛出 {names}，却返回了结果", shown=True)
-        if isinstance(self.seen.error, NotImplementedError) or not isinstance(self.seen.error, kinds):
-            self.fail(f"应抛出 {names}，得到 {_error(self.seen.error)}")
+        if isinstance(self.seen.error, NotImplementedError):
+            self.fail(_error(self.seen.error))
+        if not isinstance(self.seen.error, kinds):
+            self.fail(f"应抛出 {names}，却抛出 {_named(self.seen.error)}")
         return self
 
     def satisfies(self, holds, otherwise):
@@ -313,8 +318,13 @@ class Outcome:
         except NO_SUCH_RESULT:
             held = False  # a result of the wrong form doesn't have the property
         if not held:
-            self.fail(otherwise, shown=True)
+            self.fail(self._nothing() or otherwise, shown=True)
         return self
+
+    def _nothing(self):
+        """What to say if nothing was returned at all."""
+        nothing = self.seen.result is None and self.seen.error is None and not self.seen.alien
+        return WrongKind("一个结果", None, "") if nothing else None
 
     def _returned(self):
         if self.seen.alien:
@@ -348,4 +358,9 @@ class Outcome:
 def _error(error):
     if isinstance(error, NotImplementedError):
         return "这个函数还没有写（NotImplementedError）"
-    return f"运行时抛出 {type(error).__name__}：{str(error)[:300]}"
+    return f"运行时抛出 {_named(error)}"
+
+
+def _named(error):
+    text = str(error)[:300]
+    return type(error).__name__ + (f"：{text}" if text else "")

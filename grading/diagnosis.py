@@ -28,8 +28,11 @@ def explanation(student, aspect="result"):
     """The known wrong solution behind a failure: it shows what the student's function showed in every call of this
     check so far, and fails it too; among several, the one that agrees in most calls of all checks of the function.
 
-    One True or False is weak evidence, so there the agreement must be complete."""
+    One True or False is weak evidence, so there the agreement must be complete. Objects of a class that share what they
+    keep show something else each time, so there it is this that must agree."""
     check, (*earlier, failed) = student.check, student.calls
+    if failed.by and not _repeats(student.function, failed):
+        return next((m for m in mutants_of(check.assignment, check.function) if not _repeats(m.body, failed)), None)
     candidates = [m for m in mutants_of(check.assignment, check.function)
                   if _agree(m, failed, aspect) and all(_agree(m, call, "result") for call in earlier)
                   and _fails(check, m, course_seed())]
@@ -53,6 +56,11 @@ def _score(mutant, record):
     return len(results), sum(_agree(mutant, call, "after") for call in results)
 
 
+def _repeats(function, call):
+    """Whether two new objects show the same if they are used alike."""
+    return _alike(call.shown_by(function), call.shown_by(function))
+
+
 _last_behaviour = (None, None, [])
 
 
@@ -73,7 +81,10 @@ def _behaviour(check, function):
 
 
 def _agree(mutant, call, aspect):
-    seen, known = call.seen, call.shown_by(mutant.body)
+    return _alike(call.seen, call.shown_by(mutant.body), aspect)
+
+
+def _alike(seen, known, aspect="result"):
     if seen.error is not None or known.error is not None:
         return (type(seen.error).__name__, str(seen.error)) == (type(known.error).__name__, str(known.error))
     if aspect == "after":
@@ -112,14 +123,18 @@ def _called_with(name, outcome):
 
 
 def _played(name, outcome):
-    """The uses of an object as lines to paste."""
+    """The uses of one or two objects as lines to paste."""
     init, steps = outcome.args
-    start = f"        a = {name}({', '.join(map(code, init))})"
-    lines = ["    依次：", start]
+    it, new = "a", f"{name}({', '.join(map(code, init))})"
+    lines = ["依次：", f"    a = {new}"]
     for method, *args in steps:
-        joined = ", ".join(map(code, args))
-        lines.append(start if method == "new" else f"        {'len(a)' if method == 'len' else f'a.{method}({joined})'}")
-    return lines
+        if method in ("new", "first"):
+            it = "b" if method == "new" else "a"
+        if method == "new":
+            lines.append(f"    b = {new}")
+        elif method != "first":
+            lines.append(f"    len({it})" if method == "len" else f"    {it}.{method}({', '.join(map(code, args))})")
+    return [f"    {line}" for line in lines]
 
 
 def _with_comma(argument):

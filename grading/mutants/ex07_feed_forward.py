@@ -49,6 +49,11 @@ def without_cube(x):
     return 0.5 * x * (1 + np.tanh(C * x))
 
 
+@mutant("gelu", "0.044715 写成了 0.44715", "小数点之后先有一个 0：0.044715", GELU, caught_by="values")
+def ten_times(x):
+    return 0.5 * x * (1 + np.tanh(C * (x + 0.44715 * x * x * x)))
+
+
 @mutant("gelu", "三次方写成了平方", "是 x³；平方让正负两边不对称", GELU, caught_by="values")
 def squared(x):
     return 0.5 * x * (1 + np.tanh(C * (x + 0.044715 * x * x)))
@@ -261,6 +266,12 @@ def with_relu(x, params):
 @mutant(SW, "激活了输出", "投回去之后不过激活", SWIGLU, caught_by="values")
 def activated_output(x, params):
     return silu(good_swiglu(x, params))
+
+
+@mutant(SW, "顺手加了残差", "残差在前馈网络外面加（第 8 章），这里只算 F(x)", SWIGLU, caught_by="values")
+def swiglu_with_residual(x, params):
+    result = (silu(x @ params["W_gate"]) * (x @ params["W_up"])) @ params["W_down"]
+    return result + x if result.shape == x.shape else result
 
 
 @mutant(SW, "前面的轴被摊平了", "x @ W 对任意几个轴都成立", SWIGLU, caught_by="positions")

@@ -402,6 +402,12 @@ def batch_bias_first(x, gain=None, bias=None, eps=1e-5, running=None):
     return affine(affine((x - mean) / np.sqrt(variance + eps), None, bias), gain)
 
 
+@mutant("batch_norm", "忽略增益和偏置", "归一之后乘 gain、加 bias，没给的当作 1 和 0", BN, caught_by="affine")
+def batch_without_affine(x, gain=None, bias=None, eps=1e-5, running=None):
+    mean, variance = statistics(x, running)
+    return affine((x - mean) / np.sqrt(variance + eps))
+
+
 @mutant("batch_norm", "忽略 running", "推理时用训练时记下的统计量，不看这一批", BN, caught_by="running")
 def ignores_running(x, gain=None, bias=None, eps=1e-5, running=None):
     if running is None:
@@ -519,6 +525,13 @@ def overwritten(x, attention, feed_forward, norm_1, norm_2):
     x = x + attention(x)
     x = norm_2(x)
     return x + feed_forward(x)
+
+
+@mutant("pre_ln_block", "第一个子层的残差被归一化盖掉了", "h = norm_1(x) 之后又写 h + attention(h)，加的已经不是 x；是 x + attention(norm_1(x))", ORDER, caught_by="identity")
+def first_overwritten(x, attention, feed_forward, norm_1, norm_2):
+    h = norm_1(x)
+    h = h + attention(h)
+    return h + feed_forward(norm_2(h))
 
 
 @mutant("pre_ln_block", "写成了 Post-LN", "Pre-LN 的归一化在子层之前：x + attention(norm_1(x))", ORDER, caught_by="identity",

@@ -96,6 +96,11 @@ def total_without_norm(config):
     return table | {"total": sum(table.values()) - table["norm"]}
 
 
+@mutant("count_parameters", "漏了合计", "六个键都要有：最后一个是 total，其余五项之和", COUNT, caught_by="gpt2")
+def without_total(config):
+    return parts(config)
+
+
 @mutant("count_parameters", "只返回了合计", "返回各部分的字典，合计放在 total", COUNT, caught_by="gpt2")
 def only_total(config):
     return sum(parts(config).values())
@@ -505,6 +510,11 @@ def no_mask(ids, params, n_heads):
     return run(ids, params, n_heads, mask=lambda n: None)
 
 
+@mutant("gpt_forward", "因果掩码反了", "下三角是“可以看”：第 i 行的前 i + 1 个是 True，用 np.tri，不是 np.triu", BUILD, caught_by="layers")
+def upper_mask(ids, params, n_heads):
+    return run(ids, params, n_heads, mask=lambda n: np.tri(n, dtype=bool).T)
+
+
 @mutant("gpt_forward", "头数写死成 1", "n_heads 由参数给，交给注意力", BUILD, caught_by="layers")
 def one_head(ids, params, n_heads):
     return run(ids, params, 1)
@@ -518,6 +528,13 @@ def length_of_batch(ids, params, n_heads):
     for p in params["blocks"]:
         x = block(x, p, n_heads, np.tri(n, dtype=bool))
     return norm(x, params["norm_f"]) @ params["wte"].T
+
+
+@mutant("gpt_forward", "正好用满上下文也不许", "n 等于位置表的行数是允许的：大于它才报 ValueError", BUILD, caught_by="too-long")
+def refuses_full_length(ids, params, n_heads):
+    if ids.shape[-1] == len(params["wpe"]):
+        raise ValueError("太长")
+    return run(ids, params, n_heads)
 
 
 @mutant("gpt_forward", "太长时位置绕回开头", "绕回去的位置是错的：报 ValueError", BUILD, caught_by="too-long")

@@ -61,6 +61,18 @@ def divides_by_zero(logits, T):
     return logits / np.asarray(T, logits.dtype)
 
 
+@mutant("apply_temperature", "T = 0 时除以一个很小的数", "得分只是变得很大，谁也没有筛掉：T = 0 要用 argmax，其余写成 −∞", TEMPERATURE, caught_by="zero")
+def divides_by_little(logits, T):
+    check_T(T)
+    return logits / np.asarray(max(T, 1e-8), logits.dtype)
+
+
+@mutant("apply_temperature", "T = 0 时返回了编号", "返回的仍是一行得分：最大的原样留下，其余写成 −∞", TEMPERATURE, caught_by="zero")
+def gives_the_index(logits, T):
+    check_T(T)
+    return logits.argmax(-1) if T == 0 else logits / np.asarray(T, logits.dtype)
+
+
 @mutant("apply_temperature", "T = 0 时当作没有设置", "T = 0 是贪心，不是“不改变”", TEMPERATURE, caught_by="zero")
 def zero_means_unset(logits, T):
     check_T(T)
@@ -353,6 +365,16 @@ def mask_not_restored(logits, p):
     return filtered(logits, p, ranked.cumsum(-1) - ranked < p)
 
 
+@mutant("top_p_filter", "正好达到 p 时还多留一个", "前面的和已经等于 p，就达到了：留下的是前面的和小于 p 的，不是小于等于", TOP_P, caught_by="reached")
+def one_beyond(logits, p):
+    check_p(p)
+    order = np.argsort(-logits, axis=-1, kind="stable")
+    ranked = np.take_along_axis(softmax(logits), order, -1)
+    mask = np.zeros(logits.shape, bool)
+    np.put_along_axis(mask, order, ranked.cumsum(-1) - ranked <= p, -1)
+    return filtered(logits, p, mask)
+
+
 @mutant("top_p_filter", "对整个数组累加", "每一行各自累加：axis=-1", TOP_P, caught_by="rows")
 def whole_array(logits, p):
     check_p(p)
@@ -371,6 +393,14 @@ def same_count(logits, p):
 @mutant("top_p_filter", "p = 1 时误删了尾巴", "累加的和因舍入提前到了 1；p = 1 时直接返回全部", TOP_P, caught_by="everything")
 def loses_the_tail(logits, p):
     check_p(p)
+    return np.where(nucleus(logits, p), logits, -np.inf)
+
+
+@mutant("top_p_filter", "p = 1 也拒绝", "p = 1 是合理的：全部留下", TOP_P, caught_by="everything")
+def refuses_one(logits, p):
+    check_p(p)
+    if p == 1:
+        raise ValueError("p")
     return np.where(nucleus(logits, p), logits, -np.inf)
 
 

@@ -57,6 +57,38 @@ class Pieces(Right):
         return self.pieces[layer]
 
 
+@mutant("KVCache", "几个缓存共用一份状态", "写在类里的列表、字典，可变的默认参数（store=[]），都只有一份，所有对象共用；在 __init__ 里新建，放到 self 上",
+        SAME, caught_by="store")
+class SharedState(Right):
+    kept = {}  # of the class: outlives every object
+
+    def __init__(self, n_layers):
+        pass
+
+    def append(self, layer, k, v):
+        old_k, old_v = self.kept.get(layer, (None, None))
+        self.kept[layer] = join(old_k, k), join(old_v, v)
+        return self.kept[layer]
+
+    def get(self, layer):
+        return self.kept[layer]
+
+    def __len__(self):
+        return self.kept[0][0].shape[-2] if 0 in self.kept else 0
+
+    def reset(self):
+        self.kept.clear()
+
+
+@mutant("KVCache", "新建一个缓存，就清掉了别的", "KVCache.store = … 写的是类，不是这个对象：写 self.store = …", SAME, caught_by="separate")
+class ClearsOthers(Right):
+    def __init__(self, n_layers):
+        type(self).store = [None] * n_layers
+
+    def reset(self):
+        type(self).store = [None] * len(self.store)
+
+
 @mutant("KVCache", "新的盖掉了旧的", "要接在旧的之后，旧词元以后每一步都要看", SAME, caught_by="grow")
 class Overwrites(Right):
     def append(self, layer, k, v):
@@ -161,6 +193,20 @@ class ResetsFirst(Right):
 class ResetsNothing(Right):
     def reset(self):
         pass
+
+
+@mutant("KVCache", "reset 之后 len 没有归零", "自己记着的长度也是状态：reset 时一起归零", SAME, caught_by="reset")
+class KeepsLength(Right):
+    def __init__(self, n_layers):
+        super().__init__(n_layers)
+        self.length = 0
+
+    def append(self, layer, k, v):
+        self.length += k.shape[-2] if layer == 0 else 0
+        return super().append(layer, k, v)
+
+    def __len__(self):
+        return self.length
 
 
 # ---- KVCache：其他正确写法 -----------------------------------------------------------------------------------
@@ -293,6 +339,27 @@ def queries_ahead(x, past, params, n_heads):
         seen_in="ml-explore/mlx-lm/pull/93")
 def positions_restart(x, past, params, n_heads):
     return step(x, past, params, n_heads, position=lambda n_past, n: np.arange(n))
+
+
+@mutant("decode_step", "拿头数当成了缓存里的个数", "past 里的 k 是 [h, n_past, d_head]：len 数的是头，词元在倒数第二轴，past[0].shape[-2]", SAME,
+        caught_by="one-by-one")
+def counts_heads(x, past, params, n_heads):
+    return step(x, past, params, n_heads, position=lambda n_past, n: (n_heads if n_past else 0) + np.arange(n))
+
+
+@mutant("decode_step", "旧的 k 又旋转了一次", "缓存里的 k 已经按自己的位置转过：只转新的，再接上", SAME, caught_by="one-by-one")
+def turns_again(x, past, params, n_heads):
+    q, k, v = (split(x @ params[name], n_heads) for name in ("W_Q", "W_K", "W_V"))
+    old_k, old_v = past if past is not None else (None, None)
+    k, v = join(old_k, k), join(old_v, v)
+    n, total = len(x), k.shape[-2]
+    k, q = rotary(k, np.arange(total)), rotary(q, np.arange(total - n, total))
+    return merge(attend(q, k, v, np.tri(n, total, total - n, dtype=bool))) @ params["W_O"], (k, v)
+
+
+@mutant("decode_step", "只返回了输出", "下一步要用新的 past：返回 (输出, (k, v))", SAME, caught_by="prefill")
+def only_output(x, past, params, n_heads):
+    return step(x, past, params, n_heads)[0]
 
 
 @mutant("decode_step", "偏移加了两次", "位置是 n_past + 0、1、2…，偏移只加一次", SAME, caught_by="one-by-one", seen_in="skyzh/tiny-llm/pull/46")
@@ -489,6 +556,11 @@ def megabytes(numbers, n_tokens, batch=1, bytes_per_value=2):
 @mutant("kv_cache_bytes", "算成了比特", "bytes_per_value 已经是字节，不要再乘 8", MEMORY, caught_by="textbook")
 def bits(numbers, n_tokens, batch=1, bytes_per_value=2):
     return 8 * product(numbers, n_tokens, batch, bytes_per_value)
+
+
+@mutant("kv_cache_bytes", "又除以了 8", "bytes_per_value 已经是字节，不是比特：不用再除", MEMORY, caught_by="textbook")
+def divided_by_eight(numbers, n_tokens, batch=1, bytes_per_value=2):
+    return product(numbers, n_tokens, batch, bytes_per_value) / 8
 
 
 @mutant("kv_cache_bytes", "忘了批", "几个人同时用，就是几份", MEMORY, caught_by="factors")

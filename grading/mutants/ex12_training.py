@@ -26,6 +26,16 @@ def summed(logits, targets):
     return -chosen(log_softmax(logits), targets).sum()
 
 
+@mutant("cross_entropy", "每行一个损失，没有平均", "损失是一个数：各行的负对数再取平均", LOSS, caught_by="values")
+def one_per_row(logits, targets):
+    return -chosen(log_softmax(logits), targets)
+
+
+@mutant("cross_entropy", "取成了每行的所有目标", "table[:, targets] 取出 n × n 个数；每行只取自己的目标：table[np.arange(n), targets]", LOSS, caught_by="values")
+def all_pairs(logits, targets):
+    return -log_softmax(logits)[:, targets].mean()
+
+
 @mutant("cross_entropy", "忘了负号", "概率的对数是负的，损失是它的相反数", LOSS, caught_by="values")
 def negative(logits, targets):
     return chosen(log_softmax(logits), targets).mean()
@@ -138,6 +148,13 @@ def scores_minus(logits, targets):
     return (logits - hot(logits, targets)) / len(targets)
 
 
+@mutant(GRAD, "在每行的所有目标处都减了 1", "p[:, targets] 选中整列；每行只减自己的目标：p[np.arange(n), targets]", LOSS, caught_by="values")
+def all_targets(logits, targets):
+    p = softmax(logits)
+    p[:, targets] -= 1
+    return p / len(targets)
+
+
 @mutant(GRAD, "忘了减独热", "正确的那一格要减 1", LOSS, caught_by="values")
 def only_p(logits, targets):
     return softmax(logits) / len(targets)
@@ -232,6 +249,11 @@ def without_root(w, g, m, v, t, lr, beta1=0.9, beta2=0.999, eps=1e-8, weight_dec
     return w * (1 - lr * weight_decay) - lr * m / (1 - beta1**t) / (v / (1 - beta2**t) + eps), m, v
 
 
+@mutant("adam_step", "只返回了 w", "m、v 下一步还要用：返回 (w, m, v)", ADAM, caught_by="first")
+def only_w(w, g, m, v, t, lr, beta1=0.9, beta2=0.999, eps=1e-8, weight_decay=0.0):
+    return adam(w, g, m, v, t, lr, beta1, beta2, eps, weight_decay)[0]
+
+
 @mutant("adam_step", "v 里的梯度没有平方", "v 是梯度平方的滑动平均", ADAM, caught_by="first")
 def without_square(w, g, m, v, t, lr, beta1=0.9, beta2=0.999, eps=1e-8, weight_decay=0.0):
     m, v = beta1 * m + (1 - beta1) * g, beta2 * v + (1 - beta2) * np.abs(g)
@@ -277,9 +299,21 @@ def hard_coded(w, g, m, v, t, lr, beta1=0.9, beta2=0.999, eps=1e-8, weight_decay
     return adam(w, g, m, v, t, lr, weight_decay=weight_decay)
 
 
+@mutant("adam_step", "ε 加在了根号里面", "ε 加在开方之后：√v̂ + ε", ADAM, caught_by="settings")
+def eps_inside(w, g, m, v, t, lr, beta1=0.9, beta2=0.999, eps=1e-8, weight_decay=0.0):
+    m, v = beta1 * m + (1 - beta1) * g, beta2 * v + (1 - beta2) * g * g
+    return w * (1 - lr * weight_decay) - lr * m / (1 - beta1**t) / np.sqrt(v / (1 - beta2**t) + eps), m, v
+
+
 @mutant("adam_step", "忽略了权重衰减", "w 还要减去 lr·λ·w", ADAM, caught_by="decay")
 def no_decay(w, g, m, v, t, lr, beta1=0.9, beta2=0.999, eps=1e-8, weight_decay=0.0):
     return adam(w, g, m, v, t, lr, beta1, beta2, eps)
+
+
+@mutant("adam_step", "走完之后才衰减", "衰减的是原来的 w：w(1 − lr·λ) 减去这一步；先走再衰减，这一步也缩小了", ADAM, caught_by="decay")
+def decays_afterwards(w, g, m, v, t, lr, beta1=0.9, beta2=0.999, eps=1e-8, weight_decay=0.0):
+    w, m, v = adam(w, g, m, v, t, lr, beta1, beta2, eps)
+    return w * (1 - lr * weight_decay), m, v
 
 
 @mutant("adam_step", "把权重衰减混进了梯度", "那是带 L2 的 Adam：衰减会被 √v 除掉；AdamW 直接作用在 w 上", ADAM, caught_by="decay")
@@ -355,6 +389,11 @@ def over_h(f, x, h=1e-5):
     return gradient(f, x, h, lambda i: (f(moved(x, i, h)) - f(moved(x, i, -h))) / h)
 
 
+@mutant(NUM, "写成了除以 2 再乘 h", "除号与乘号从左到右算：/ 2 * h 是乘 h，要写 / (2 * h)", NUMERIC, caught_by="values")
+def half_times_h(f, x, h=1e-5):
+    return gradient(f, x, h, lambda i: (f(moved(x, i, h)) - f(moved(x, i, -h))) / 2 * h)
+
+
 @mutant(NUM, "符号反了", "是 f(x+h) − f(x−h)", NUMERIC, caught_by="values")
 def flipped(f, x, h=1e-5):
     return gradient(f, x, h, lambda i: (f(moved(x, i, -h)) - f(moved(x, i, h))) / (2 * h))
@@ -364,6 +403,12 @@ def flipped(f, x, h=1e-5):
 def all_at_once(f, x, h=1e-5):
     x = np.array(x, dtype=np.float64)
     return np.full(x.shape, (f(x + h) - f(x - h)) / (2 * h))
+
+
+@mutant(NUM, "x + h 把所有分量一起挪，只得到一个数", "逐个分量挪：np.ndindex(x.shape) 走遍下标，每次只动一个", NUMERIC, caught_by="values")
+def one_number(f, x, h=1e-5):
+    x = np.array(x, dtype=np.float64)
+    return (f(x + h) - f(x - h)) / (2 * h)
 
 
 @mutant(NUM, "只算了第一个分量", "走遍每个分量", NUMERIC, caught_by="values")
@@ -387,10 +432,10 @@ def whole_rows(f, x, h=1e-5):
     return g
 
 
-@mutant(NUM, "用了单边差分", "(f(x+h) − f(x))/h 的误差是 h 的量级；两边都挪，误差是 h² 的量级", NUMERIC, caught_by="central")
+@mutant(NUM, "用了单边差分", "(f(x+h) − f(x))/h 的误差是 h 的量级；两边都挪，误差是 h² 的量级", NUMERIC, caught_by="values")
 def one_sided(f, x, h=1e-5):
-    x0, used = np.array(x, dtype=np.float64), 1e-7 if h <= 1e-5 else h
-    return gradient(f, x, h, lambda i: (f(moved(x, i, used)) - f(x0)) / used)
+    x0 = np.array(x, dtype=np.float64)
+    return gradient(f, x, h, lambda i: (f(moved(x, i, h)) - f(x0)) / h)
 
 
 @mutant(NUM, "忽略了传进来的 h", "用传进来的 h；它要与函数的弯曲程度相称", NUMERIC, caught_by="central")

@@ -55,7 +55,7 @@ def spread(rng, *shape):
 
 def vectors(rng, d):
     """A gain and a bias that differ from 1 and 0 in every place."""
-    return small(rng, d) + np.where(rng.random(d) < 0.5, 3.0, -3.0), small(rng, d) + 5.0
+    return np.round(small(rng, d) + np.where(rng.random(d) < 0.5, 3.0, -3.0), 1), np.round(small(rng, d) + 5.0, 1)
 
 
 # ---- layer_norm ------------------------------------------------------------------------------------------
@@ -146,14 +146,14 @@ def layer_norm_untouched(student, rng):
        hint="√(mean(x²))；它不是标准差，除非均值恰好是 0")
 def rms_norm_values(student, rng):
     for d in (3, 5):
-        x = small(rng, d) + 1.0
+        x = np.round(small(rng, d) + 1.0, 1)
         student(x).equals(rms_norm(x), atol=COARSE)
 
 
 @check("rms_norm", "rows", section=RMS, claim="每个位置只用自己的 d 个数", hint="平均沿最后一轴，keepdims=True")
 def rms_norm_rows(student, rng):
     for shape in ((3, 4), (2, 3, 4)):
-        x = small(rng, *shape) + 1.0
+        x = np.round(small(rng, *shape) + 1.0, 1)
         student(x).equals(rms_norm(x), atol=COARSE)
 
 
@@ -166,7 +166,7 @@ def rms_norm_gain(student, rng):
 @check("rms_norm", "scale", section=RMS, claim="各数都乘同一个正数，输出不变；乘 −1，输出变号",
        hint="分子分母同时放大，比值不变")
 def rms_norm_scale(student, rng):
-    x = small(rng, 4) + 1.0
+    x = np.round(small(rng, 4) + 1.0, 1)
     alone = student(x).value
     student(100 * x).equals(alone, atol=1e-5)
     student(-x).equals(np.negative(alone))
@@ -224,21 +224,21 @@ def batch_norm_affine(student, rng):
 @check("batch_norm", "running", section=BN, claim="给了 running 就用它的均值和方差，不再看这一批",
        hint="running 是训练时记下的均值和方差（不是标准差），每个特征一个")
 def batch_norm_running(student, rng):
-    x, running = small(rng, 4, 3), (small(rng, 3), np.abs(small(rng, 3)) + 0.5)
+    x, running = small(rng, 4, 3), (small(rng, 3), np.round(np.abs(small(rng, 3)) + 0.5, 1))
     student(x, running=running).equals(batch_norm(x, running=running), atol=COARSE)
 
 
 @check("batch_norm", "alone", section=BN, claim="用 running 时，一行单独算与混在一批里算，结果相同",
        hint="推理时一个样本的结果不应取决于和谁同批")
 def batch_norm_alone(student, rng):
-    x, running = small(rng, 4, 3), (small(rng, 3), np.abs(small(rng, 3)) + 0.5)
+    x, running = small(rng, 4, 3), (small(rng, 3), np.round(np.abs(small(rng, 3)) + 0.5, 1))
     together = student(x, running=running).value
     student(x[1:2], running=running).equals(np.array(together)[1:2])
 
 
 @check("batch_norm", "eps", section=BN, claim="ε 加在方差上、根号里面", hint="除以 np.sqrt(方差 + eps)，running 的方差也一样")
 def batch_norm_eps(student, rng):
-    x, running = small(rng, 5, 3), (small(rng, 3), np.abs(small(rng, 3)) + 0.5)
+    x, running = small(rng, 5, 3), (small(rng, 3), np.round(np.abs(small(rng, 3)) + 0.5, 1))
     student(x, eps=0.5).equals(batch_norm(x, eps=0.5))
     student(x, eps=0.5, running=running).equals(batch_norm(x, eps=0.5, running=running))
 
@@ -254,7 +254,7 @@ def batch_norm_one_row(student, rng):
 def batch_norm_untouched(student, rng):
     gain, bias = vectors(rng, 3)
     student(small(rng, 4, 3), gain=gain, bias=bias).keeps_arguments()
-    student(small(rng, 4, 3), running=(small(rng, 3), np.abs(small(rng, 3)) + 0.5)).keeps_arguments()
+    student(small(rng, 4, 3), running=(small(rng, 3), np.round(np.abs(small(rng, 3)) + 0.5, 1))).keeps_arguments()
 
 
 # ---- pre_ln_block 与 post_ln_block --------------------------------------------------------------------------
@@ -266,7 +266,7 @@ def layers(rng):
     """Two sub-layers and two norms, all different: attention mixes the three positions, the norms differ in their gain."""
     attention = Callback("lambda x: np.tanh(M @ x @ A)", M=small(rng, 3, 3), A=small(rng, 4, 4))
     feed_forward = Callback("lambda x: np.maximum(x @ B, 0)", B=small(rng, 4, 4))
-    norms = [Callback("lambda x: g * x / np.sqrt((x * x).mean(-1, keepdims=True) + 0.1)", g=small(rng, 4) + 2.0) for _ in range(2)]
+    norms = [Callback("lambda x: g * x / np.sqrt((x * x).mean(-1, keepdims=True) + 0.1)", g=np.round(small(rng, 4) + 2.0, 1)) for _ in range(2)]
     return attention, feed_forward, *norms
 
 

@@ -153,6 +153,13 @@ def top_p_one(student, rng):
     student(z, 1e-6).equals(np.array([-np.inf, 5.0, -np.inf]))
 
 
+@check("top_p_filter", "reached", section=TOP_P, claim="累加的和正好等于 p 时已经达到，不再多留",
+       hint="留下“排在它前面的和小于 p”的；用小于，不用小于等于")
+def top_p_reached(student, rng):
+    for V, p in ((2, 0.5), (4, 0.5), (4, 0.75)):  # 1/2 and 1/4 are exact, and so are their sums
+        student(np.zeros(V), p).equals(int(V * p), of=lambda result: int(np.isfinite(result).sum()))
+
+
 @check("top_p_filter", "order", section=TOP_P, claim="结果按原来的编号排列，不是按大小",
        hint="排序之后要放回原处：np.put_along_axis，或用排序的逆（argsort 两次）")
 def top_p_order(student, rng):
@@ -208,11 +215,12 @@ def run(model, ids, count, context, stop=None):
 
 
 def as_list(result):
-    return [int(i) for i in np.asarray(result).ravel()] if isinstance(result, (list, tuple, np.ndarray)) else None
+    """An array of ids is as good as a list of them, and an id may be any kind of integer."""
+    return [int(i) for i in np.asarray(result).ravel()] if isinstance(result, (list, tuple, np.ndarray)) else result
 
 
-def gives(student, expected):
-    student.satisfies(lambda r: as_list(r) == expected, f"应得到 {expected}")
+def gives(outcome, expected):
+    outcome.equals(expected, of=as_list)
 
 
 @check("generate", "loop", section=LOOP, claim="每一步取得分最大的词元，接到末尾，再送进去；返回提示加新词元",

@@ -43,16 +43,19 @@ def setting(rng, n, d=4, width=8):
     return x, {name: small(rng, d, width) for name in PARAMS[:3]} | {"W_O": small(rng, width, d)}, 2
 
 
-def kv(rng, n, heads=2, width=3):
+def kv(rng, n, heads=2, width=4):
+    """As wide as those of the visible tests: a class that keeps what they stored can take them up, and is found out by the result."""
     return small(rng, heads, n, width), small(rng, heads, n, width)
 
 
 # ---- KVCache ---------------------------------------------------------------------------------------------
 
-@check("KVCache", "store", section=SAME, claim="存进去的 k、v 原样取得出来", hint="get(layer) 返回 (k, v)：先键后值")
+@check("KVCache", "store", section=SAME, claim="存进去的 k、v 原样取得出来；新建的缓存里只有它自己存的",
+       hint="get(layer) 返回 (k, v)：先键后值")
 def cache_store(student, rng):
-    k, v = kv(rng, 3)
-    student.plays([1], ("append", 0, k, v), ("get", 0)).satisfies(lambda r: same(r[1], (k, v)), "get(0) 应返回刚存入的 (k, v)")
+    first, second = kv(rng, 3), kv(rng, 2)
+    student.plays([1], ("append", 0, *first), ("get", 0), ("new",), ("append", 0, *second), ("get", 0)).equals(
+        {"a.get(0)": first, "b.get(0)": second}, of=lambda r: {"a.get(0)": r[1], "b.get(0)": r[4]})
 
 
 @check("KVCache", "grow", section=SAME, claim="新的接在旧的之后，沿词元那一轴（倒数第二轴）；append 交回从头到现在的全部",
@@ -80,29 +83,26 @@ def cache_length(student, rng):
         for layer in (0, 1):
             steps.append(("append", layer, *kv(rng, n)))
         steps.append(("len",))
-    student.plays([2], *steps).satisfies(lambda r: [r[0], r[3], r[6]] == [0, 3, 4], "存 3 个、再存 1 个之后，len 依次应是 0、3、4")
+    student.plays([2], *steps).equals({"刚建好": 0, "两层各存 3 个之后": 3, "再各存 1 个之后": 4},
+                                      of=lambda r: {"刚建好": r[0], "两层各存 3 个之后": r[3], "再各存 1 个之后": r[6]})
 
 
 @check("KVCache", "reset", section=SAME, claim="reset 之后与新建的一样：每一层都空了", hint="换提示之前要清空，位置从 0 重新数")
 def cache_reset(student, rng):
     old, (k, v) = kv(rng, 3), kv(rng, 2)
     steps = [("append", 0, *old), ("append", 1, *old), ("reset",), ("len",), ("append", 0, k, v), ("append", 1, k, v), ("len",)]
-    student.plays([2], *steps).satisfies(lambda r: r[3] == 0 and r[6] == 2 and same(r[4], (k, v)) and same(r[5], (k, v)),
-                                         "reset 之后应只有新存入的词元")
+    student.plays([2], *steps).equals(
+        {"reset 之后的 len(a)": 0, "再存入第 0 层": (k, v), "再存入第 1 层": (k, v), "最后的 len(a)": 2},
+        of=lambda r: {"reset 之后的 len(a)": r[3], "再存入第 0 层": r[4], "再存入第 1 层": r[5], "最后的 len(a)": r[6]})
 
 
 @check("KVCache", "separate", section=SAME, claim="两个缓存互不相干：几个序列不会串在一起",
        hint="状态要放在 self 上，在 __init__ 里新建；放在类上，或用可变的默认参数，所有对象就共用一份")
 def cache_separate(student, rng):
-    (k0, v0), (k1, v1) = kv(rng, 3), kv(rng, 1)
-    steps = [("append", 0, k0, v0), ("new",), ("len",), ("append", 0, k1, v1)]
-    student.plays([1], *steps).satisfies(lambda r: r[2] == 0 and same(r[3], (k1, v1)), "新建的第二个缓存应是空的")
-
-
-def same(pair, expected):
-    """Whether a stored pair of arrays is this one."""
-    a, b = pair
-    return all(np.shape(x) == np.shape(y) and np.allclose(x, y) for x, y in ((a, expected[0]), (b, expected[1])))
+    first, second = kv(rng, 3), kv(rng, 1)
+    steps = [("append", 0, *first), ("new",), ("len",), ("append", 0, *second), ("first",), ("get", 0), ("len",)]
+    student.plays([1], *steps).equals({"len(b)": 0, "b 存入之后": second, "a.get(0)": first, "len(a)": 3},
+                                      of=lambda r: {"len(b)": r[2], "b 存入之后": r[3], "a.get(0)": r[5], "len(a)": r[6]})
 
 
 # ---- decode_step -----------------------------------------------------------------------------------------

@@ -99,7 +99,7 @@ def test_errors_can_be_asked_for():
     run(body, refuse)
     with pytest.raises(CheckFailure, match="应拒绝"):
         run(body, lambda x: x)
-    with pytest.raises(CheckFailure, match="应抛出 ValueError，得到 运行时抛出 KeyError"):
+    with pytest.raises(CheckFailure, match="应抛出 ValueError，却抛出 KeyError"):
         run(body, lambda x: {}[x])
 
 
@@ -108,8 +108,21 @@ def test_a_structure_that_cannot_be_taken_apart_is_the_students_failure():
         first, second = student(1).value
         student(first).equals(second)
 
-    with pytest.raises(CheckFailure, match="返回值的结构不对"):
+    with pytest.raises(CheckFailure, match="返回值的结构不对(.|\n)*得到：5"):
         run(body, lambda x: 5)
+    with pytest.raises(CheckFailure, match="忘了 return"):
+        run(body, lambda x: None)
+
+
+def test_what_does_not_satisfy_is_shown():
+    def body(student, rng):
+        student(3).satisfies(lambda result: result == 6, "应是两倍")
+
+    run(body, lambda x: 2 * x)
+    with pytest.raises(CheckFailure, match="应是两倍(.|\n)*得到：9"):
+        run(body, lambda x: 3 * x)
+    with pytest.raises(CheckFailure, match="忘了 return(.|\n)*print 只是显示"):
+        run(body, print)
 
 
 def test_a_broken_check_is_not_the_students_failure():
@@ -181,13 +194,13 @@ class Shared(Counter):
 
 def test_a_class_is_used_step_by_step():
     def body(student, rng):
-        student.plays([3], ("add", 2), ("len",), ("new",), ("add", 1)).equals([5, 5, None, 4])
+        student.plays([3], ("add", 2), ("len",), ("new",), ("add", 1), ("first",), ("len",)).equals([5, 5, None, 4, None, 5])
 
     run(body, Counter)
     with pytest.raises(CheckFailure) as failure:
         run(body, Shared)
     text = str(failure.value)
-    assert "a = double(3)\n        a.add(2)\n        len(a)\n        a = double(3)\n        a.add(1)" in text
+    assert "a = double(3)\n        a.add(2)\n        len(a)\n        b = double(3)\n        b.add(1)\n        len(a)" in text
     with pytest.raises(CheckFailure, match="AttributeError"):
         run(body, lambda start: object())
 
@@ -324,3 +337,71 @@ def test_unwritten_function_is_said_once():
 
     with pytest.raises(CheckFailure, match="^softmax 还没有写（NotImplementedError）$"):
         checks.verify("ex04-attention", "softmax", "values axis", stub)
+
+
+CACHE = mutants.rights_of("ex11-kv-cache", "KVCache")[0].body  # a right one, whose keeping the following get wrong
+
+
+def class_attribute():
+    class Cache(CACHE):
+        kept = {}
+
+        def __init__(self, n_layers):
+            self.store = self.kept.setdefault("store", [None] * n_layers)
+
+        def reset(self):
+            self.store[:] = [None] * len(self.store)
+
+    return Cache
+
+
+def growing_class_attribute():
+    class Cache(CACHE):
+        store = []
+
+        def __init__(self, n_layers):
+            self.store += [None] * n_layers
+
+        def reset(self):
+            self.store = [None] * len(self.store)
+
+    return Cache
+
+
+def default_argument():
+    class Cache(CACHE):
+        def __init__(self, n_layers, store=[]):  # noqa: B006  the mistake itself
+            self.store = store
+            store.extend([None] * (n_layers - len(store)))
+
+        def reset(self):
+            self.store[:] = [None] * len(self.store)
+
+    return Cache
+
+
+def global_variable():
+    store = []
+
+    class Cache(CACHE):
+        def __init__(self, n_layers):
+            store.extend([None] * (n_layers - len(store)))
+            self.store = store
+
+        def reset(self):
+            store[:] = [None] * len(store)
+
+    return Cache
+
+
+@pytest.mark.parametrize("make", [class_attribute, growing_class_attribute, default_argument, global_variable])
+def test_state_that_objects_share_is_named_wherever_it_lies(make):
+    """Such a class goes on from what earlier checks and the visible tests left in it, so no fixed result tells it."""
+    cache = make()
+    for layer in (0, 1):
+        cache(2).append(layer, np.ones((2, 3, 4)), np.ones((2, 3, 4)))
+    with pytest.raises(CheckFailure) as failure:
+        checks.verify("ex11-kv-cache", "KVCache", "store grow layers length separate", cache)
+    text = str(failure.value)
+    assert "结果与“几个缓存共用一份状态”完全一致" in text
+    assert "提示：" not in text, "a failure without a diagnosis"
