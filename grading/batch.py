@@ -13,9 +13,11 @@ import os
 import re
 import sys
 import time
+import traceback
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from urllib.parse import unquote
 
 import nbformat
 from tqdm import tqdm
@@ -25,9 +27,12 @@ from grading.assignment import SOLUTIONS, Assignment
 from grading.checks import course_seed
 from grading.gradebook import COURSE, GradeStore, sqlite_url
 from grading.kernels import WAITING
-from grading.sandbox import Limits, require_sandbox
+from grading.sandbox import Limits, SandboxUnavailable, require_sandbox
 
 OVERHEAD = 120.0  # seconds a worker may take beyond the student's code before it is taken for stuck
+# A tag, an address, an entity, a command of MathJax that makes links, styles or more commands.
+BEGINS = re.compile(r"<(?=[A-Za-z/!?])|\b[A-Za-z]+:(?=//)|&(?=#|\w+;)|\\(?=(?:href|url|require|style|class|cssId|data|html\w*|unicode|mmlToken|"
+                    r"texttip|mathtip|action|toggle|let|n?e?w?def|newcommand|newenvironment)(?![A-Za-z]))")
 COLUMNS = ["student", "assignment", "score", "max_score", "flags"]
 
 
@@ -75,7 +80,8 @@ def grade(name, submissions, out, *, solutions=SOLUTIONS, workers=None, schedule
         for result in tqdm(results, total=len(todo), desc=name, unit="份", disable=not progress or not todo, file=sys.stderr):
             submission, fingerprint = todo[result["student"]]
             _keep_notebook(out, assignment, result)
-            store.save(assignment, result, fingerprint, submission.submitted)
+            final = "given-up" not in result["notes"]  # else the next run tries again
+            store.save(assignment, result, fingerprint if final else "", submission.submitted)
             summary.graded.append(result["student"])
         summary.rows = write_reports(store, out, {name: assignment}, solutions)
     summary.seconds = time.monotonic() - began
@@ -115,9 +121,15 @@ def _engine(scheduler, workers, count, limits):
     return lambda tasks: pool.run(worker.grade, tasks, number, seconds, _given_up, ["grading.worker"]) if count else ()
 
 
-def _given_up(task, reason):
-    words = {"died": "评分进程在这份提交上多次中断", "too-long": "评分超过总时限"}
-    return worker.ungraded(task, {"given-up": words[reason]})
+def _given_up(task, reason, error=None):
+    """The result of a submission that could not be graded; it never ends the run, unless no other could be graded either."""
+    if isinstance(error, (SandboxUnavailable, worker.DifferentCode)):
+        raise error
+    words = {"died": "评分进程在这份提交上多次中断", "too-long": "评分超过总时限", "error": f"评分程序在这份提交上出错（{type(error).__name__}）"}
+    result = worker.ungraded(task, {"given-up": words[reason]})
+    if reason == "error":
+        print("".join(traceback.format_exception(error)), file=sys.stderr)
+    return result
 
 
 def _keep_notebook(out, assignment, result):
@@ -133,14 +145,28 @@ def _keep_notebook(out, assignment, result):
 def harmless(notebook, assignment):
     """Texts of the student's can't act in the browser in which a teacher reads them; outputs are data already.
 
-    No tag begins and no link leads anywhere; emphasis, code, formulas and attached pictures stay.
+    No tag begins, no link leads anywhere, no formula carries one, and nothing of that is hidden in entities; emphasis, code,
+    formulas and attached pictures stay. What would begin such a thing is followed by a word joiner, which nobody sees: it
+    needs no escaping and so reads the same in text, code and formulas.
     """
     given = {cell.source for cell in assignment.pristine.cells if cell.cell_type == "markdown"}
     for cell in notebook.cells:
         if cell.cell_type == "markdown" and cell.source not in given:
-            text = re.sub(r"\](?=:)", "] ", re.sub(r"\]\((?!attachment:)", "] (", cell.source))
-            cell.source = text.replace("<", "&lt;")
+            text = BEGINS.sub("\\g<0>\u2060", re.sub(r"\](?=:)", "] ", cell.source))
+            cell.source, cell.attachments = _pictures(text, cell.get("attachments", {}))
     return notebook
+
+
+def _pictures(text, attachments):
+    """Links to attached pictures stay, under names that need no escaping; no page can be made of a link to one that is missing."""
+    names = {name: f"picture-{number}" for number, name in enumerate(attachments, 1)}
+
+    def link(match):
+        known = names.get(unquote(match[1] or ""))
+        return f"](attachment:{known}" if known else f"] ({match[0][2:]}"
+
+    text = re.sub(r"\]\((?:attachment:([^)\s]+)(?=[)\s]))?", link, text)
+    return text, nbformat.from_dict({names[name]: bundle for name, bundle in attachments.items()})
 
 
 def write_if_changed(path, text):
@@ -163,7 +189,7 @@ def write_reports(store, out, assignments, solutions=SOLUTIONS):
         row["flags"] = flags(row)
     for name in {row["assignment"] for row in rows} - set(assignments):
         assignments[name] = Assignment.load(name, solutions)
-    write_if_changed(out / "grades.csv", as_csv(rows))
+    write_if_changed(out / "grades.csv", f"\ufeff{as_csv(rows)}")  # by the mark Excel knows that it is UTF-8
     pages = {}
     for row in rows:
         pages.setdefault(row["student"], []).append(sheet_of(assignments[row["assignment"]], row))
@@ -188,7 +214,7 @@ def as_csv(rows):
     table = csv.writer(text, lineterminator="\n")
     table.writerow(COLUMNS)
     for row in rows:
-        student = f"'{row['student']}" if row["student"][0] in "=+-@" else row["student"]  # never a formula
+        student = f"'{row['student']}" if row["student"][0] in "=+-@＝＋－＠" else row["student"]  # never a formula
         table.writerow([student, row["assignment"], feedback.number(row["score"]), feedback.number(row["max_score"]),
                         ";".join(row["flags"])])
     return text.getvalue()

@@ -47,10 +47,8 @@ def _run(client, tasks, given_up):
         error = future.exception() if future.status == "error" else None
         if error is None:
             yield future.result()
-        elif isinstance(error, KilledWorker):
-            yield given_up(task, "died")
         else:
-            raise error
+            yield given_up(task, "died" if isinstance(error, KilledWorker) else "error", error)
         future.release()
         if (task := next(tasks, None)) is not None:
             waiting.add(submit(task))

@@ -33,8 +33,11 @@ hub: hub-setup ## 启动一门课的 JupyterHub（上课用 root 运行；HUB_TE
 test-hub: hub-setup ## 在真实的浏览器里走一遍：发布、领取、作答、提交、收取、评分、返还（root）
 	TEST_ALL=1 PYTHONPATH="$(HUB_PACKAGES)" $(PY) -m pytest tests/grading/test_hub.py $(ARGS)
 
-.PHONY: feedback formgrader
+.PHONY: feedback formgrader export
 feedback: $(SETUP) ## 人工评分之后，由成绩簿重写成绩表与反馈：make feedback [OUT=grades]
 	@$(PY) -m grading report --out "$(OUT)" $(ARGS)
+export: $(SETUP) ## 把成绩填进平台的成绩表：make export ASSIGNMENT=ex04-attention WORKSHEET=moodle.csv [OUT=grades]
+	@test -n "$(ASSIGNMENT)" -a -n "$(WORKSHEET)" || { echo "用法：make export ASSIGNMENT=ex04-attention WORKSHEET=平台导出的.csv"; exit 2; }
+	@$(PY) -m grading export "$(ASSIGNMENT)" "$(WORKSHEET)" --out "$(OUT)" $(ARGS)
 formgrader: $(SETUP) ## 打开 nbgrader 的人工评分界面（http://localhost:8888/formgrader）
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/jupyter server --ServerApp.default_url=/formgrader $(ARGS)

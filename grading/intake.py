@@ -3,6 +3,8 @@
 Understood are nbgrader's folders (STUDENT/ASSIGNMENT/*.ipynb), one folder or one file a student, and the zip exports of Moodle
 (`张三_123_assignsubmission_file_/…`) and Canvas (`zhangsan_LATE_123_456_ex04.ipynb`), zips in zips included. Links, pipes,
 devices and files of a foreign owner are left out and reported; nothing is ever followed out of the folder.
+
+Names inside what a student handed in never decide whose it is: only the names that the platform or the teacher gave do.
 """
 
 import contextlib
@@ -10,9 +12,10 @@ import hashlib
 import os
 import re
 import stat
+import unicodedata
 import zipfile
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from io import BytesIO
 from pathlib import Path
 
@@ -22,11 +25,12 @@ MAX_TOTAL = 64 << 20  # of one submission
 MAX_CLASS = 2 << 30  # of a class's zip
 MAX_RATIO = 100  # unpacked to packed, beyond which a zip is a bomb
 MAX_DEPTH = 6
+MAX_ID = 160  # bytes of a student's id, which becomes the name of files
 
 COPY_MARK = re.compile(r"(?: ?\(\d+\)|[-_ ]?[Cc]opy\d*| ?- ?副本(?: ?\(\d+\))?| 的副本|-\d+)$")
 MOODLE = re.compile(r"(?P<name>.+?)_(?P<number>\d+)_assignsubmission_(?:file|onlinetext)_?$")
 CANVAS = re.compile(r"(?P<name>[^_]+)_(?:(?:LATE)_)?(?P<user>\d+)_(?P<submission>\d+)_(?P<file>.+)$", re.S)
-UNSAFE_NAME = re.compile(r'[\x00-\x1f\x7f<>:"/\\|?*\u200b-\u200f\u202a-\u202e\u2066-\u2069]')
+UNSAFE = set('<>:"/\\|?*')  # in names of files, here or on a teacher's other computers
 
 
 @dataclass
@@ -39,6 +43,15 @@ class Submission:
     submitted: str = ""  # when, as nbgrader's timestamp.txt says
     notebook: str | None = None  # name of the file that is graded
 
+    def take(self, name, content):
+        """Add a file, or the reason why there is none; a second file of the same name gets another name."""
+        if isinstance(content, Refused):
+            self.notes[content.code] = content.text
+            return
+        while name in self.files:
+            name = f"again/{name}"
+        self.files[name] = content
+
     @property
     def digest(self):
         """Of all that could make a difference."""
@@ -49,6 +62,14 @@ class Submission:
         return digest.hexdigest()
 
 
+@dataclass(frozen=True)
+class Refused:
+    """In place of a file's bytes: why it was not read."""
+
+    code: str
+    text: str
+
+
 class IntakeError(ValueError):
     """The folder or zip can't be read, and the message says why."""
 
@@ -57,7 +78,7 @@ def collect(place, assignment):
     """All submissions for the assignment (its name), sorted by student."""
     place = Path(place)
     if place.is_file():
-        found = _from_zip(place.read_bytes(), place.name, assignment)
+        found = _from_file(place, assignment)
     elif place.is_dir():
         found = _from_folder(place, assignment)
     else:
@@ -69,9 +90,20 @@ def collect(place, assignment):
 
 
 def student_id(name):
-    """A name that is safe as a file and as an id, or None where nothing is left of it."""
-    name = UNSAFE_NAME.sub("_", name.encode("utf-8", "replace").decode()).strip().strip(".")[:100]
-    return name or None
+    """A name that is safe as a file and as an id. Where it had to be changed it ends with a digest: no two become one."""
+    name = unicodedata.normalize("NFC", _decodable(name))
+    safe = "".join("_" if c in UNSAFE or unicodedata.category(c) in ("Cc", "Cf", "Zl", "Zp") else c for c in name)
+    safe = safe.strip().strip(".").strip()
+    while len(safe.encode()) > MAX_ID:
+        safe = safe[:-1]
+    if safe == name.strip():
+        return safe or "student"
+    return f"{safe or 'student'}-{hashlib.sha256(name.encode()).hexdigest()[:6]}"
+
+
+def _decodable(name):
+    """Without the halves of characters that stand for bytes of a name that is no UTF-8."""
+    return name.encode("utf-8", "replace").decode()
 
 
 # -- folders ---------------------------------------------------------------------------------------------------------
@@ -79,58 +111,56 @@ def student_id(name):
 
 def _from_folder(place, assignment):
     found = {}
-    for entry in sorted(os.scandir(place), key=lambda e: e.name):
-        if entry.name.startswith((".", "__")):
-            continue
-        if entry.is_symlink() or not (entry.is_dir(follow_symlinks=False) or entry.is_file(follow_symlinks=False)):
-            if student := student_id(_student_of(re.sub(r"\.(ipynb|zip)$", "", entry.name), assignment)):
-                note = {"not-a-plain-file": f"{entry.name} 是链接或特殊文件，没有读取"}
-                found.setdefault(student, Submission(student)).notes |= note
-        elif entry.is_dir():
+    entries = [e for e in sorted(os.scandir(place), key=lambda e: e.name) if not e.name.startswith((".", "__"))]
+    if len(entries) == 1 and entries[0].name.endswith(".zip") and entries[0].is_file(follow_symlinks=False):
+        return _from_file(Path(entries[0].path), assignment)  # an export; beside others a zip is one student's
+    for entry in entries:
+        if entry.is_dir(follow_symlinks=False):
             _student_folder(found, entry, assignment)
-        elif entry.name.endswith(".zip"):
-            _add_zip(found, Path(entry.path), assignment)
-        elif entry.name.endswith(".ipynb"):
+        elif not entry.is_file(follow_symlinks=False):
+            name = re.sub(r"\.(ipynb|zip)$", "", entry.name)
+            _submission(found, _student_of(name, assignment)).take(entry.name, _not_plain(entry.name))
+        elif entry.name.endswith((".zip", ".ipynb")):
             reader = _Reader()
-            data = reader.plain_file(place, entry.name)
-            if data is not None:
-                _add_named_file(found, entry.name, data, assignment)
+            content = reader.plain_file(place, entry.name)
+            _add_named_file(found, entry.name, Refused(*next(iter(reader.notes.items()))) if content is None else content, assignment)
     return found
 
 
-def _add_zip(found, path, assignment):
-    """A zip among submissions: one student's, or a whole export."""
-    try:
-        inside = _from_zip(path.read_bytes(), path.name, assignment)
-    except IntakeError as error:
-        student = student_id(path.stem)
-        found[student] = Submission(student, notes={"unreadable-zip": str(error)})
-        return
-    for student, submission in inside.items():
-        found[student] = submission
+def _submission(found, name):
+    """The submission of the student of this name, begun if there is none."""
+    student = student_id(name)
+    return found.setdefault(student, Submission(student))
+
+
+def _not_plain(name):
+    return Refused("not-a-plain-file", f"{_decodable(name)[:80]} 是链接或特殊文件，没有读取")
 
 
 def _student_folder(found, entry, assignment):
     moodle = MOODLE.match(entry.name)
-    student = student_id(f"{moodle['name']}_{moodle['number']}" if moodle else entry.name)
-    if student is None:
-        return
-    inside = {e.name: e for e in os.scandir(entry.path)}
-    chosen = inside.get(assignment)
-    if chosen is None and not moodle:
-        others = [e for e in inside.values() if e.is_dir(follow_symlinks=False) and not e.name.startswith(".")]
-        if (others or not inside) and not any(e.name.endswith((".ipynb", ".zip")) for e in inside.values()):
-            return  # nbgrader's layout, and this student has not handed in this assignment
-    submission = Submission(student)
-    if chosen is not None and (chosen.is_symlink() or not chosen.is_dir(follow_symlinks=False)):
-        submission.notes["not-a-plain-file"] = f"{assignment} 不是普通文件夹，没有读取"
-    else:
+    student = f"{moodle['name']}_{moodle['number']}" if moodle else entry.name
+    try:
+        inside = {e.name: e for e in os.scandir(entry.path)}
+        chosen = inside.get(assignment)
+        if chosen is None and not moodle:
+            others = [e for e in inside.values() if e.is_dir(follow_symlinks=False) and not e.name.startswith(".")]
+            if (others or not inside) and not any(e.name.endswith((".ipynb", ".zip")) for e in inside.values()):
+                return  # nbgrader's layout, and this student has not handed in this assignment
+        if chosen is not None and (chosen.is_symlink() or not chosen.is_dir(follow_symlinks=False)):
+            _submission(found, student).take(assignment, _not_plain(assignment))
+            return
         reader = _Reader()
-        submission.files = reader.folder(chosen.path if chosen else entry.path)
-        submission.notes |= reader.notes
-        _take_timestamp(submission)
-        _unpack_single_zip(submission, assignment)
-    found[student] = submission
+        files = reader.folder(chosen.path if chosen else entry.path)
+    except OSError as error:
+        _submission(found, student).take("", Refused("unreadable-file", f"文件夹 {_decodable(entry.name)} 读不了：{error.strerror}"))
+        return
+    submission = _submission(found, student)
+    for name, content in files.items():
+        submission.take(name, content)
+    submission.notes |= reader.notes
+    _take_timestamp(submission)
+    _unpack_single_zip(submission, assignment)
 
 
 class _Reader:
@@ -152,26 +182,33 @@ class _Reader:
         for name in sorted(os.listdir(handle)):
             if name in (".ipynb_checkpoints", "__pycache__", "__MACOSX", ".DS_Store", ".git"):
                 continue
-            status = os.stat(name, dir_fd=handle, follow_symlinks=False)
-            if self.owner is not None and status.st_uid != self.owner:
-                self.notes["foreign-owner"] = f"{prefix}{name} 属于别的用户，没有读取"
-            elif stat.S_ISDIR(status.st_mode):
-                if depth >= MAX_DEPTH:
-                    self.notes["too-deep"] = f"{prefix}{name} 嵌套太深，没有读取"
-                    continue
-                inner = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=handle)
-                try:
-                    self._walk(inner, f"{prefix}{name}/", files, depth + 1)
-                finally:
-                    os.close(inner)
-            elif (data := self.plain_file(handle, name, prefix)) is not None:
-                files[prefix + name] = data
+            shown = prefix + _decodable(name)
+            try:
+                if not stat.S_ISDIR(os.stat(name, dir_fd=handle, follow_symlinks=False).st_mode):
+                    if (data := self.plain_file(handle, name, prefix)) is not None:
+                        files[shown] = data
+                elif depth >= MAX_DEPTH:
+                    self.notes["too-deep"] = f"{shown} 嵌套太深，没有读取"
+                else:
+                    self._folder(os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=handle), shown, files, depth)
+            except OSError as error:  # no permission, or gone since the list was made
+                self.notes["unreadable-file"] = f"{shown} 读不了：{error.strerror}"
+
+    def _folder(self, handle, shown, files, depth):
+        """Go into an open folder; whose it is is asked of what has been opened, not of its name."""
+        try:
+            if self.owner is not None and os.fstat(handle).st_uid != self.owner:
+                self.notes["foreign-owner"] = f"{shown} 属于别的用户，没有读取"
+            else:
+                self._walk(handle, f"{shown}/", files, depth + 1)
+        finally:
+            os.close(handle)
 
     def plain_file(self, handle, name, prefix=""):
         """The bytes of a regular file, or None with a note."""
         where = {"dir_fd": handle} if isinstance(handle, int) else {}
         path = name if where else os.path.join(handle, name)
-        shown = f"{prefix}{name}"
+        shown = f"{prefix}{_decodable(name)}"
         if not stat.S_ISREG(os.stat(path, follow_symlinks=False, **where).st_mode):
             self.notes["not-a-plain-file"] = f"{shown} 是链接或特殊文件，没有读取"
             return None
@@ -182,6 +219,9 @@ class _Reader:
             return None
         with os.fdopen(descriptor, "rb") as file:
             status = os.fstat(file.fileno())
+            if self.owner is not None and status.st_uid != self.owner:
+                self.notes["foreign-owner"] = f"{shown} 属于别的用户，没有读取"
+                return None
             shared = self.strict and status.st_nlink > 1  # may be a file that the student couldn't read
             if not stat.S_ISREG(status.st_mode) or shared:
                 self.notes["not-a-plain-file"] = f"{shown} 有多个硬链接或不是普通文件，没有读取"
@@ -203,27 +243,25 @@ def read_plain(path, owner=None):
 # -- zips ------------------------------------------------------------------------------------------------------------
 
 
-def _from_zip(data, zip_name, assignment):
-    members, notes = _members(data, zip_name, MAX_CLASS)
-    found = {}
+def _from_file(path, assignment):
+    """A zip that a platform has exported, or one student's."""
+    if path.stat().st_size > MAX_CLASS:
+        raise IntakeError(f"{path.name} 超过 {MAX_CLASS >> 30} GB：请解开后给出文件夹")
+    found, members = {}, _members(path.read_bytes(), path.name, MAX_CLASS)
     roots = {name.split("/")[0] for name in members}
     if len(roots) == 1 and all("/" in name for name in members):  # one folder around everything
         inner = {name.split("/", 1)[1]: content for name, content in members.items()}
         if any("/" in name for name in inner) and not any(name.startswith(assignment + "/") for name in inner):
             members = inner
-    if notes and not members:
-        student = student_id(Path(zip_name).stem)
-        return {student: Submission(student, notes=notes)}
     alone = _single_student(members, assignment)
     if alone is not None:
-        student = student_id(_student_of(Path(zip_name).stem, assignment))
-        found[student] = Submission(student, alone, notes)
-        _take_timestamp(found[student])
-        return found
-    for name, content in sorted(members.items()):
-        _place_member(found, name, content, assignment)
+        submission = _submission(found, _student_of(path.stem, assignment))
+        for name, content in alone.items():
+            submission.take(name, content)
+    else:
+        for name, content in sorted(members.items(), key=lambda item: item[0]):
+            _place_member(found, name, content, assignment)
     for submission in found.values():
-        submission.notes |= notes
         _take_timestamp(submission)
         _unpack_single_zip(submission, assignment)
     return found
@@ -249,15 +287,13 @@ def _place_member(found, name, content, assignment):
         _add_named_file(found, name, content, assignment)
         return
     moodle = MOODLE.match(parts[0])
-    student = student_id(f"{moodle['name']}_{moodle['number']}" if moodle else parts[0])
     rest = parts[1:]
     if len(rest) > 1 and not moodle:
         if rest[0] == assignment:
             rest = rest[1:]
         elif re.fullmatch(r"ex\d\d-[\w-]+", rest[0]):
             return  # another assignment of the course
-    if student:
-        found.setdefault(student, Submission(student)).files["/".join(rest)] = content
+    _submission(found, f"{moodle['name']}_{moodle['number']}" if moodle else parts[0]).take("/".join(rest), content)
 
 
 def _add_named_file(found, name, content, assignment):
@@ -267,10 +303,9 @@ def _add_named_file(found, name, content, assignment):
     else:
         student = _student_of(name.rsplit(".", 1)[0], assignment)
         name = f"{assignment}.ipynb" if name.endswith(".ipynb") else name
-    if student := student_id(student):
-        submission = found.setdefault(student, Submission(student))
-        submission.files[name] = content
-        _unpack_single_zip(submission, assignment)
+    submission = _submission(found, student)
+    submission.take(name, content)
+    _unpack_single_zip(submission, assignment)
 
 
 def _student_of(stem, assignment):
@@ -286,44 +321,47 @@ def _unpack_single_zip(submission, assignment):
     if len(zips) != 1 or any(name.endswith(".ipynb") for name in submission.files):
         return
     try:
-        members, notes = _members(submission.files[zips[0]], zips[0], MAX_TOTAL)
+        members = _members(submission.files[zips[0]], zips[0], MAX_TOTAL)
     except IntakeError as error:
         submission.notes["unreadable-zip"] = str(error)
         return
     del submission.files[zips[0]]
-    submission.files |= members
-    submission.notes |= notes
+    for name, content in members.items():
+        submission.take(name, content)
     submission.notes["unpacked"] = f"{zips[0]} 已解开"
 
 
 def _members(data, zip_name, room):
-    """({name: bytes}, notes) of a zip, within limits."""
+    """{name: bytes or Refused} of a zip, within limits. Names that climb out or begin at the root are brought inside."""
     try:
         archive = zipfile.ZipFile(BytesIO(data))
         infos = archive.infolist()
-    except (zipfile.BadZipFile, ValueError, OSError) as error:
+    except (zipfile.BadZipFile, ValueError, OSError, NotImplementedError) as error:
         raise IntakeError(f"{zip_name} 不是能读的 zip：{error}") from None
-    members, notes = {}, {}
+    members = {}
     for info in infos:
-        name = _member_name(info)
-        parts = name.split("/")
-        if name.startswith("/") or ".." in parts or stat.S_ISLNK(info.external_attr >> 16):
-            notes["not-a-plain-file"] = f"{zip_name} 里的 {name[:80]} 指向别处，没有读取"
+        raw = _member_name(info)
+        parts = [part for part in raw.split("/") if part not in ("", ".", "..")]
+        if info.is_dir() or not parts or any(part.startswith(("__MACOSX", ".")) for part in parts):
             continue
-        if info.is_dir() or any(part.startswith(("__MACOSX", ".")) for part in parts):
-            continue
-        if info.file_size > min(MAX_FILE, room, MAX_RATIO * max(info.compress_size, 1024)):
-            notes["too-large"] = f"{zip_name} 里的 {name[:80]} 太大，没有读取"
-            continue
-        try:
-            with archive.open(info) as file:
-                members[name] = file.read(MAX_FILE)
-            room -= len(members[name])
-        except (zipfile.BadZipFile, RuntimeError, NotImplementedError, OSError, EOFError, ValueError) as error:
-            notes["unreadable-file"] = f"{zip_name} 里的 {name[:80]} 读不了：{str(error)[:100]}"
-        except Exception as error:  # noqa: BLE001  zlib and friends raise their own kinds
-            notes["unreadable-file"] = f"{zip_name} 里的 {name[:80]} 读不了：{type(error).__name__}"
-    return members, notes
+        shown, name = f"{zip_name} 里的 {raw[:80]}", "/".join(parts)
+        if raw.startswith("/") or ".." in raw.split("/") or stat.S_ISLNK(info.external_attr >> 16):
+            members[name] = Refused("not-a-plain-file", f"{shown} 指向别处，没有读取")
+        elif info.file_size > min(MAX_FILE, room, MAX_RATIO * max(info.compress_size, 1024)):
+            members[name] = Refused("too-large", f"{shown} 太大，没有读取")
+        else:
+            members[name] = _unpacked(archive, info, shown)
+            room -= len(members[name]) if isinstance(members[name], bytes) else 0
+    return members
+
+
+def _unpacked(archive, info, shown):
+    """The bytes of a member."""
+    try:
+        with archive.open(info) as file:
+            return file.read(MAX_FILE)
+    except Exception as error:  # noqa: BLE001  zlib and friends raise their own kinds
+        return Refused("unreadable-file", f"{shown} 读不了：{str(error)[:100] or type(error).__name__}")
 
 
 def _member_name(info):
@@ -337,7 +375,7 @@ def _member_name(info):
                     name = raw.decode("utf-8")
                 except UnicodeDecodeError:
                     name = raw.decode("gb18030")
-    return name.replace("\\", "/")
+    return _decodable(name.replace("\\", "/"))
 
 
 # -- one submission --------------------------------------------------------------------------------------------------
@@ -346,9 +384,10 @@ def _member_name(info):
 def _take_timestamp(submission):
     """nbgrader's exchange writes the time of submission into a file."""
     text = submission.files.pop("timestamp.txt", b"").decode("utf-8", "replace").strip()[:40]
-    with contextlib.suppress(ValueError):
-        datetime.fromisoformat(text.replace(" UTC", "+00:00"))
-        submission.submitted = text
+    with contextlib.suppress(ValueError, OverflowError):  # the year 1, say, has no time in another zone
+        when = datetime.fromisoformat(text.replace(" UTC", "+00:00"))
+        when = when.astimezone(UTC) if when.tzinfo else when
+        submission.submitted = when.strftime("%Y-%m-%d %H:%M:%S.%f UTC") if when.year > 1970 else ""
 
 
 def _bound(submission):

@@ -11,6 +11,7 @@ import re
 import shutil
 import sys
 import tempfile
+import threading
 import time
 from dataclasses import dataclass, field
 
@@ -24,7 +25,10 @@ from grading.sandbox import INSIDE, Limits, kernel_spec
 
 MAX_MESSAGE = 48 << 20  # of any message; larger ones end the connection
 MAX_CONTENT = 16 << 20  # of a message's JSON part, which costs many times its size when read
+MAX_WAITING = {"shell": 16, "stdin": 16, "iopub": 40}  # messages that wait to be read; the sender keeps the rest
 MAX_OUTPUTS = 200  # of a cell
+MAX_TEXT, MAX_PICTURES = 8 << 20, 32 << 20  # characters kept of all cells' outputs
+MAX_NESTED = 50  # calls of the student's inside calls of the test's functions
 MAX_CALLBACKS = 10_000  # calls of a test's functions during one call of the student's
 TICK = 0.25  # seconds between looks at the process
 WAITING = 3.0  # seconds of waiting that count as one of work
@@ -75,8 +79,9 @@ class StudentKernel:
     def __init__(self, limits=None, sandbox=True, folder=None):
         """Start it (`ready` must follow). Without a sandbox it runs in `folder` with all powers of the user."""
         self.limits, self.sandboxed = limits or Limits(), sandbox
-        self.lost, self.spent, self.notes, self._looked = "", 0.0, set(), time.monotonic()
-        self._sockets, self._nested = {}, 0
+        self.lost, self.spent, self.notes = "", 0.0, set()
+        self._sockets, self._nested, self._outermost = {}, 0, None
+        self._room, self._closed = {"text": MAX_TEXT, "pictures": MAX_PICTURES}, threading.Event()
         self._folder = None if folder else tempfile.mkdtemp(prefix="home-check-") if not sandbox else None
         self._manager = KernelManager()
         self._manager._kernel_spec = kernel_spec(self.limits, wait=False) if sandbox else _home_spec()
@@ -92,6 +97,8 @@ class StudentKernel:
                 if self.sandboxed:
                     self._manager.provisioner.sandbox.wait_ready()
                 self._connect()
+                if self.sandboxed:
+                    threading.Thread(target=self._watch_memory, daemon=True).start()
             except BaseException:
                 self.close()
                 raise
@@ -115,6 +122,7 @@ class StudentKernel:
         for channel in ("shell", "iopub", "stdin", "control"):
             connection = context.socket(zmq.SUB if channel == "iopub" else zmq.DEALER)
             connection.setsockopt(zmq.MAXMSGSIZE, MAX_MESSAGE)
+            connection.setsockopt(zmq.RCVHWM, MAX_WAITING.get(channel, 16))
             connection.setsockopt(zmq.LINGER, 0)
             connection.setsockopt(zmq.SNDTIMEO, 5000)  # with nobody at the other end a message would wait for ever
             connection.setsockopt(zmq.IDENTITY, b"grader")
@@ -183,12 +191,13 @@ class StudentKernel:
             self._lose("内核在这里退出了（os._exit、内存超限、崩溃等）", "kernel-died")
         if self.lost:
             raise KernelLost(self.lost)
-        if time.monotonic() - self._looked < 2 * TICK:
-            return
-        self._looked = time.monotonic()
-        if self.sandboxed and self._memory_in_use() > self.limits.total_memory_mb << 20:
-            self._lose(f"占用的内存超过 {self.limits.total_memory_mb} MB", "memory")
-            raise KernelLost(self.lost)
+
+    def _watch_memory(self):
+        """In a thread of its own: what the student's code has started goes on while this side is busy with a test."""
+        while not self._closed.wait(2 * TICK):
+            if self._memory_in_use() > self.limits.total_memory_mb << 20:
+                self._lose(f"占用的内存超过 {self.limits.total_memory_mb} MB", "memory")
+                return
 
     def _memory_in_use(self):
         """Bytes that all processes of the sandbox hold together; pages that forks share count once."""
@@ -209,6 +218,7 @@ class StudentKernel:
 
     def close(self):
         """End the kernel and everything that it started."""
+        self._closed.set()
         for connection in self._sockets.values():
             connection.close(0)
         self._sockets = {}
@@ -231,7 +241,7 @@ class StudentKernel:
         """Run one cell."""
         if self.lost:
             return CellRun([_error("KernelLost", self.lost)], self.lost)
-        collector, clock = _Outputs(self.limits.output_kb << 10), _Clock(self._process)
+        collector, clock = _Outputs(self.limits.output_kb << 10, self._room), _Clock(self._process)
         try:
             self._execute(source, collector, self._budget(self.limits.cell_seconds), clock)
             return CellRun(collector.outputs)
@@ -290,7 +300,11 @@ class StudentKernel:
         """
         if self.lost:
             raise KernelLost(self.lost)
-        clock, seconds = _Clock(self._process), self._budget(self.limits.call_seconds)
+        if self._nested > MAX_NESTED:
+            raise CallTimeout(f"测试的函数与学生的函数互相调用超过 {MAX_NESTED} 层")
+        if not self._nested:  # a call inside a call has the time of the whole, or each could use it all again
+            self._outermost = _Clock(self._process), self._budget(self.limits.call_seconds)
+        clock, seconds = self._outermost
         channel = "stdin" if self._nested else "shell"
         number = self._send(channel, "grading_request", request, buffers)
         try:
@@ -338,10 +352,10 @@ class StudentKernel:
 
 
 class _Outputs:
-    """Collects the outputs of one cell as nbformat's, and no more than a fixed size of them."""
+    """Collects the outputs of one cell as nbformat's, and no more than a fixed size of them and of the notebook's."""
 
-    def __init__(self, size):
-        self.room, self.outputs, self._clear = size, [], False
+    def __init__(self, size, whole):
+        self.room, self.whole, self.outputs, self._clear = min(size, whole["text"]), whole, [], False
 
     def take(self, message):
         """Add what the message shows; true when it says that the cell is done."""
@@ -381,12 +395,16 @@ class _Outputs:
 
     def _cut(self, text, mime="text/plain"):
         if mime == "image/png":  # half a picture is none, and what isn't base64 could act in a page
-            return text if len(text) < 4 << 20 and BASE64.fullmatch(text) else ""
+            if len(text) > min(4 << 20, self.whole["pictures"]) or not BASE64.fullmatch(text):
+                return ""
+            self.whole["pictures"] -= len(text)
+            return text
         if len(text) > self.room:
-            text = text[:max(0, self.room)] + "\n…（输出太多，其余省略）"
-            self.room = 0
+            text, left = text[:max(0, self.room)] + "\n…（输出太多，其余省略）", 0
         else:
-            self.room -= len(text)
+            left = self.room - len(text)
+        self.whole["text"] -= self.room - left
+        self.room = left
         return text
 
 

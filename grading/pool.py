@@ -5,9 +5,11 @@ survive both, since what runs in it handles hostile submissions.
 """
 
 import multiprocessing
+import pickle
 import signal
 import sys
 import time
+import traceback
 from multiprocessing.connection import wait
 
 TRIES = 3  # of one task before it is given up
@@ -16,8 +18,8 @@ TRIES = 3  # of one task before it is given up
 def run(function, tasks, workers, seconds, given_up, prepare=()):
     """Yield function(task) for each task, in the order in which they are done.
 
-    `seconds` bounds one task; `given_up(task, reason)` makes the result of one whose process died too often. `prepare`
-    names modules that the processes load once. Whatever ends this generator ends the processes.
+    `seconds` bounds one task; `given_up(task, reason, error)` makes the result of one that took too long, or whose process
+    died or failed too often. `prepare` names modules that the processes load once. Whatever ends this generator ends them.
     """
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(list(prepare))
@@ -49,10 +51,8 @@ def run(function, tasks, workers, seconds, given_up, prepare=()):
                     yield value
                 elif kind != "too-long" and tries < TRIES:
                     waiting.append((task, tries + 1))
-                elif kind == "error":
-                    raise value
                 else:
-                    yield given_up(task, kind)
+                    yield given_up(task, kind, value)
     finally:
         for worker in crew:
             worker.end()
@@ -107,8 +107,20 @@ def _serve(pipe, function):
         try:
             answer = ("done", function(task))
         except Exception as error:  # noqa: BLE001  the main process decides what an error means
-            answer = ("error", error)
+            answer = ("error", _portable(error))
         try:
             pipe.send(answer)
         except OSError:
             break  # nobody waits for it any more
+
+
+def _portable(error):
+    """The error with its traceback as a note, or one in its place that can be sent."""
+    error.add_note(traceback.format_exc())
+    try:
+        pickle.loads(pickle.dumps(error))
+        return error
+    except Exception:  # noqa: BLE001  some can't be pickled, some can't be made anew
+        other = RuntimeError(f"{type(error).__name__}: {error}")
+        other.add_note(error.__notes__[-1])
+        return other

@@ -70,7 +70,7 @@ def read_cells(data):
     if raw is None and isinstance(document.get("worksheets"), list):  # formats 2 and 3
         raw = [c for sheet in document["worksheets"] if isinstance(sheet, dict) for c in _listed(sheet.get("cells"))]
     if document.get("nbformat") != 4:
-        notes["converted"] = f"笔记本的格式版本是 {str(document.get('nbformat'))[:20]}，已按版本 4 读取"
+        notes["converted"] = f"笔记本的格式版本是 {_shown(document.get('nbformat'))}，已按版本 4 读取"
     if not isinstance(raw, list):
         raise Unreadable("JSON 里没有单元格")
     return [cell for cell in map(_read_cell, raw) if cell], notes
@@ -93,6 +93,11 @@ def _decoded(data):
     return data.decode("utf-8", errors="replace"), "未知"
 
 
+def _shown(x):
+    """A number or word of the submission in a sentence; what is nested could be too deep to be written out."""
+    return str(x)[:20] if x is None or isinstance(x, (str, int, float)) else type(x).__name__
+
+
 def _listed(x):
     return x if isinstance(x, list) else []
 
@@ -102,7 +107,8 @@ def _read_cell(raw):
         return None
     kind = raw.get("cell_type")
     source = raw.get("source", raw.get("input", ""))
-    source = "".join(map(str, source)) if isinstance(source, list) else str(source)
+    lines = source if isinstance(source, list) else [source]
+    source = "".join(line for line in lines if isinstance(line, str))
     metadata = raw.get("metadata") if isinstance(raw.get("metadata"), dict) else {}
     grading = metadata.get("nbgrader") if isinstance(metadata.get("nbgrader"), dict) else {}
     name = grading.get("grade_id") if isinstance(grading.get("grade_id"), str) else None
@@ -298,7 +304,7 @@ def _report_changes(cells, pristine, places, notes):
                 released_text(cell).strip(), cell.source.strip()):
             edited.append(name)
         if submitted.points is not None and role(cell, "points") is not None and submitted.points != role(cell, "points"):
-            notes["points-changed"] = f"{name} 的分值被改成 {str(submitted.points)[:20]}，按原分值计"
+            notes["points-changed"] = f"{name} 的分值被改成 {_shown(submitted.points)}，按原分值计"
     if edited:
         notes["given-cell-edited"] = f"给定或测试单元格被改过，已恢复：{'、'.join(edited)}"
     if deleted:

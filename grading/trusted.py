@@ -32,6 +32,8 @@ MAX_SHOWN = 4000  # characters of a message
 class StudentError(Exception):
     """The student's code raised. Subclasses are also the builtin exception of the name, so `except ValueError` works."""
 
+    ours = False  # whether the text is the grader's own (a call that hung or killed the kernel)
+
     def __init__(self, message, lines=()):
         super().__init__(message)
         self.message, self.lines = message, lines
@@ -53,6 +55,12 @@ def student_error(content):
     return type(name if name.isidentifier() else "Exception", bases, {})(message, lines)
 
 
+def _our_error(content):
+    error = student_error(content)
+    error.ours = True
+    return error
+
+
 class Bridge:
     """The trusted end of the channel for one submission."""
 
@@ -63,7 +71,7 @@ class Bridge:
         """One question to the student's side; its error or silence is raised here."""
         key = repr((request.get("object"), request.get("path"), request.get("name")))
         if key in self.barred:
-            raise student_error(self.barred[key])
+            raise _our_error(self.barred[key])
         alive = not self.kernel.lost
         try:
             content, buffers = self.kernel.ask(request, buffers, self._call_back)
@@ -72,7 +80,7 @@ class Bridge:
             content = {"error": kind, "message": str(error)}
             if alive:  # this very call hung or killed the kernel: it gets no second try
                 self.barred[key] = content
-            raise student_error(content) from None
+            raise _our_error(content) from None
         if "error" in content:
             raise student_error(content)
         return content, buffers
@@ -165,7 +173,10 @@ class Proxy(RemoteFunction):
         return Proxy(self._bridge, self._object, [*self._path, name], name).invoke(args, {}, iterate)[0]
 
     def __len__(self):
-        length = self._method("__len__")
+        try:
+            length = self._method("__len__")
+        except AttributeError as error:  # list(x) asks an iterator for its length, too, and takes TypeError for an answer
+            raise student_error({"error": "TypeError", "message": str(error)}) from None
         if type(length) is not int or not 0 <= length < 1 << 40:
             raise student_error({"error": "TypeError", "message": "__len__ 没有返回整数"})
         return length
@@ -346,8 +357,8 @@ def explain(error, source, filename):
         return "这个函数还没有写（NotImplementedError）"
     if isinstance(error, StudentError):
         where = f"（{error.lines[-1][0]} 第 {error.lines[-1][1]} 行）" if error.lines else ""
-        if hidden and type(error).__name__ not in ("TimeoutError", "KernelLost"):
-            return f"在隐藏测试的输入上，你的代码抛出了 {_known(error)}{where}"
+        if hidden and not error.ours:
+            return f"在隐藏测试的输入上，你的代码抛出了 {_known(error)}{_known_place(error, source)}"
         return f"{type(error).__name__}：{error}{where}"[:MAX_SHOWN]
     if isinstance(error, NameError) and (missing := re.search(r"name '(\w+)' is not defined", str(error))):
         return f"没有找到 {missing[1]}：定义它的单元格没有运行成功，或名字改了"
@@ -361,6 +372,13 @@ def _explain_assertion(error, hidden, source, line, filename):
         return f"隐藏测试没有通过：{text or '结果与期望不符'}"[:MAX_SHOWN]
     shown = source.splitlines()[line - 1].strip() if line else ""
     return f"公开测试没有通过：{shown}\n{type(error).__name__}: {text}"[:MAX_SHOWN].strip()
+
+
+def _known_place(error, source):
+    """Where it was raised, if the name is one that the released test uses: names of the student's could carry anything."""
+    shown = "\n".join(line for n, line in enumerate(source.splitlines(), 1) if n not in hidden_lines(source))
+    name, line = error.lines[-1] if error.lines else ("", 0)
+    return f"（{name} 第 {line} 行）" if name in re.findall(r"\w+", shown) and 0 < line < 10_000 else ""
 
 
 def _known(error):

@@ -5,7 +5,9 @@ moment and be asked again. Only plain data comes back.
 """
 
 import hashlib
+import json
 import os
+import resource
 import threading
 from functools import lru_cache
 from pathlib import Path
@@ -24,6 +26,7 @@ from grading.sandbox import Limits, SandboxUnavailable
 DECIDING = ("assignment", "checks", "execution", "kernels", "plain", "rebuild", "trusted", "inside/kernel", "inside/wire")
 _one_at_a_time = threading.Lock()  # test cells redirect the process's output; Dask workers have several threads
 MAX_HELPERS = 32 << 20
+OWN_MEMORY = 4 << 30  # bytes of data that a grading process may hold
 
 
 class DifferentCode(RuntimeError):
@@ -72,15 +75,29 @@ def grade(task):
     task: {"assignment", "pristine", "student", "files", "notebook", "notes", "limits", "seed"}; see `grading.batch`.
     """
     with _one_at_a_time:
+        _bound_memory()
         _set_seed(task["seed"])
         assignment = _assignment(task["assignment"], task["pristine"])
         limits = Limits(**task["limits"])
         try:
-            return _grade(task, assignment, limits)
+            return _writable(_grade(task, assignment, limits))
         except SandboxUnavailable:
             raise
         except Unreadable as problem:
             return ungraded(task, {"unreadable": str(problem)})
+
+
+def _bound_memory():
+    """What comes from a student may grow on this side: a small array that a test compares broadcasts to gigabytes, a flood of
+    messages waits to be read. Then this process fails, and the machine keeps its memory for the others."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    if soft == resource.RLIM_INFINITY or soft > OWN_MEMORY:
+        resource.setrlimit(resource.RLIMIT_DATA, (OWN_MEMORY, hard))
+
+
+def _writable(result):
+    """The same in text that every file and database takes; a hostile process may send halves of characters."""
+    return json.loads(json.dumps(result, ensure_ascii=False).encode("utf-8", "replace"))
 
 
 def _set_seed(seed):
@@ -93,7 +110,7 @@ def _set_seed(seed):
 def ungraded(task, notes):
     """The result of a submission that can't be run: no points, and the reason."""
     return {"student": task["student"], "tests": [], "answers": {}, "notes": {**task["notes"], **notes},
-            "suspicions": [], "notebook": None, "seconds": 0.0, "extra": []}
+            "suspicions": [], "notebook": None, "seconds": 0.0}
 
 
 def _grade(task, assignment, limits):

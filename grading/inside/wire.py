@@ -8,6 +8,7 @@ Both ends use this module, but only the trusted end relies on it: whatever arriv
 """
 
 import collections
+import math
 import re
 
 import numpy as np
@@ -17,7 +18,9 @@ MAX_NODES = 500_000
 MAX_DEPTH = 32
 EXACT = 2**53  # integers beyond this lose digits in some JSON readers
 NUMERIC = re.compile(r"[<>|=](?:b1|[iu][1248]|f(?:2|4|8|16)|c(?:8|16|32)|[US]\d{1,6})")
-GENERATORS = {"PCG64", "PCG64DXSM", "MT19937", "Philox", "SFC64"}
+# Those whose state is nothing but numbers. MT19937 and Philox keep a position in a table, and NumPy believes whatever it
+# is told: a made-up position reads (or crashes) the memory of whoever draws from it.
+GENERATORS = {"PCG64", "PCG64DXSM", "SFC64"}
 SEQUENCES = {"l": list, "t": tuple, "s": set, "z": frozenset}
 
 
@@ -73,7 +76,7 @@ class _Encoder:
                 return [tag, [self.tree(item, depth) for item in kind.__iter__(x)]]
         if isinstance(x, (bytes, bytearray)):
             return ["b", self._buffer(bytes(x))]
-        if isinstance(x, np.random.Generator):
+        if isinstance(x, np.random.Generator) and type(x.bit_generator).__name__ in GENERATORS:
             return ["g", self.tree(_generator_state(x.bit_generator.state), depth)]
         return self._rare(x, depth)
 
@@ -158,7 +161,7 @@ class _Decoder:
         if tag == "g":
             return _generator(self.value(rest[0], depth))
         if tag == "O":
-            shape, items = [int(n) for n in rest[0]], [self.value(item, depth) for item in rest[1]]
+            shape, items = _shape(rest[0]), [self.value(item, depth) for item in rest[1]]
             array = np.empty(len(items), dtype=object)
             for place, item in enumerate(items):  # a slice assignment would spread nested lists
                 array[place] = item
@@ -178,13 +181,26 @@ class _Decoder:
     def _array(self, index, dtype, shape, scalar):
         if not NUMERIC.fullmatch(dtype):
             raise NotPlain("无法识别的数组类型")
-        array = np.frombuffer(self._buffer(index), np.dtype(dtype)).reshape([int(n) for n in shape]).copy()
+        array = np.frombuffer(self._buffer(index), np.dtype(dtype)).reshape(_shape(shape)).copy()
+        if dtype.endswith("b1"):
+            array = np.asarray(array.view(np.uint8) != 0)  # a byte of 200 would count as 200 where truths are summed
         return array[()] if scalar is True and array.ndim == 0 else array
 
     def _buffer(self, index):
         if not isinstance(index, int) or not 0 <= index < len(self.buffers):
             raise NotPlain("无法识别的数据")
         return self.buffers[index]
+
+
+def _shape(lengths):
+    """The lengths, if an array with 1 in place of every 0 would be of a size that may cross.
+
+    An empty array costs nothing to send, whatever its other lengths; a sum over it would need room for them.
+    """
+    lengths = [int(n) for n in lengths]
+    if min(lengths, default=0) < 0 or math.prod(max(1, n) for n in lengths) > MAX_BYTES:
+        raise NotPlain("无法识别的形状")
+    return lengths
 
 
 def _generator(state):

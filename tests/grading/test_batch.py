@@ -16,7 +16,6 @@ from nbgrader.api import Gradebook
 
 from grading import batch
 from grading.gradebook import GradeStore, sqlite_url
-from grading.sandbox import Limits
 
 pytestmark = pytest.mark.sandbox
 ROOT = Path(__file__).resolve().parents[2]
@@ -49,7 +48,7 @@ def command(toy, place, out, *more):
 
 
 def rows(out):
-    with open(out / "grades.csv", encoding="utf-8", newline="") as file:
+    with open(out / "grades.csv", encoding="utf-8-sig", newline="") as file:
         return list(csv.DictReader(file))
 
 
@@ -284,11 +283,52 @@ def test_an_unknown_assignment_is_refused_in_words(toy, tmp_path):
     assert run.returncode == 2 and "没有作业 nothing" in run.stderr and toy.name in run.stderr and "Traceback" not in run.stderr
 
 
-def test_names_in_the_table_are_never_formulas(toy, tmp_path):
-    toy.hand_in(tmp_path / "s", "=1+2", toy.released)
-    batch.grade(toy.name, tmp_path / "s", tmp_path / "out", solutions=toy.solutions, workers=1, progress=False,
-                limits=Limits(total_seconds=60))
-    assert (tmp_path / "out" / "grades.csv").read_text("utf-8").splitlines()[1].startswith("'=1+2,")
+def test_whatever_a_student_is_called_there_is_a_row_and_a_page(toy, tmp_path):
+    """Names that are formulas to a spreadsheet, commands to a terminal, too long for a file, or no text at all."""
+    names = ["=cmd|' /C calc'!A0", "+1", "-2", "@SUM(1)", "＝1", "a,b\"c", "line\nbreak", "\x1b[31mred", "名" * 84, "..x", "\udcff", "~",
+             "a;b", "<b>x", "$HOME", "%s{0}", " x ", "o'brien", "report", "CON", "é", "e\u0301"]
+    for name in names:
+        toy.hand_in(tmp_path / "s", name, toy.released)
+    batch.grade(toy.name, tmp_path / "s", tmp_path / "out", solutions=toy.solutions, workers=2, progress=False)
+    table = rows(tmp_path / "out")
+    assert len(table) == len(names) - 2  # "..x" is hidden, and é is é however it is written
+    for row in table:
+        assert row["student"][0] not in "=+-@＝＋－＠" and row["student"].isprintable() and row["score"] == "0"
+        assert (tmp_path / "out" / "feedback" / f"{row['student'].removeprefix(chr(39))}.html").exists()
+    assert {"'+1", "'-2", "'＝1", "o'brien", "é"} <= {row["student"] for row in table}
+
+
+def test_trouble_of_the_graders_own_is_one_submissions_and_is_tried_again(toy, tmp_path, monkeypatch, capsys):
+    """An error that nobody foresaw costs the others nothing, is named, and is no grade that stays."""
+    from grading import pool, worker
+
+    for name in ("a", "b"):
+        toy.hand_in(tmp_path / "s", name, toy.notebook({"why": "因为。"}))
+
+    def run(function, tasks, *_):
+        for task in tasks:
+            yield batch._given_up(task, "error", RecursionError("x")) if task["student"] == "a" else function(task)
+
+    monkeypatch.setattr(pool, "run", run)
+    summary = batch.grade(toy.name, tmp_path / "s", tmp_path / "out", solutions=toy.solutions, progress=False)
+    assert scores(tmp_path / "out") == {"a": 0, "b": 10} and "RecursionError" in capsys.readouterr().err
+    assert {row["student"]: row["flags"] for row in summary.rows} == {"a": ["given-up"], "b": ["needs-manual-grade"]}
+    monkeypatch.setattr(pool, "run", lambda function, tasks, *_: map(function, tasks))
+    assert batch.grade(toy.name, tmp_path / "s", tmp_path / "out", solutions=toy.solutions, progress=False).graded == ["a"]
+    assert scores(tmp_path / "out") == {"a": 10, "b": 10}
+    from grading.sandbox import SandboxUnavailable
+
+    with pytest.raises(SandboxUnavailable):  # nobody could be graded: that ends the run
+        batch._given_up({}, "error", SandboxUnavailable("x"))
+    assert worker.ungraded({"student": "a", "notes": {}}, {})["notebook"] is None
+
+
+def test_a_grading_process_keeps_the_machines_memory():
+    """What a student returns may grow on this side; then the process fails, not the machine."""
+    code = ("from grading import worker\nimport numpy as np\nworker._bound_memory()\nsmall = np.zeros((1 << 24, 1), np.uint8)\n"
+            "try:\n    small + np.zeros((1, 1 << 10), np.uint8)\nexcept MemoryError:\n    print('refused')")
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert done.stdout.strip() == "refused", done.stderr
 
 
 def test_the_handbook_explains_every_flag():
@@ -297,6 +337,6 @@ def test_the_handbook_explains_every_flag():
     handbook = (ROOT / "chapters" / "appendix" / "teaching.md").read_text("utf-8")
     sources = "".join(p.read_text("utf-8") for p in (ROOT / "grading").glob("*.py"))
     patterns = (r'notes\["([a-z-]+)"\]', r'note(?:s)? ?= ?\{"([a-z-]+)"', r'notes\.add\("([a-z-]+)"\)', r'_lose\([^\n]+, "([a-z-]+)"\)',
-                r'codes\.add\("([a-z-]+)"\)', r'ungraded\(task, \{"([a-z-]+)"')
+                r'codes\.add\("([a-z-]+)"\)', r'Refused\("([a-z-]+)"', r'ungraded\(task, \{"([a-z-]+)"')
     codes = {code for pattern in patterns for code in re.findall(pattern, sources)}
     assert len(codes) > 20 and not [code for code in sorted(codes) if f"`{code}`" not in handbook]

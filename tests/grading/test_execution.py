@@ -179,13 +179,128 @@ class Counter:
         return self.seen[token]
     def most(self):
         yield from dict(sorted(self.seen.items(), key=lambda kv: -kv[1]))"""},
+    "star imports and shadowed builtins": {"softmax": """
+from math import *
+from numpy import exp, asarray
+sum = max = None; list = [1]; type = 'x'
+def softmax(x, axis=-1):
+    e = exp(asarray(x) - x.max(axis=axis, keepdims=True))
+    return e / e.sum(axis=axis, keepdims=True)"""},
+    "extended precision": {"softmax": """
+def softmax(x, axis=-1):
+    x = x.astype(np.longdouble)
+    e = np.exp(x - x.max(axis=axis, keepdims=True))
+    return e / e.sum(axis=axis, keepdims=True)"""},
+    "decorated": {"apply": """
+import functools, time
+def timed(function):
+    @functools.wraps(function)
+    def inner(*args, **kwargs):
+        began = time.perf_counter()
+        try:
+            return function(*args, **kwargs)
+        finally:
+            print(f"{time.perf_counter() - began:.3f} s")
+    return inner
+@timed
+@timed
+def twice(f, x): return f(f(x))"""},
+    "full-width names": {"apply": "def ｔｗｉｃｅ(ｆ, ｘ):\n    # 全角字母的名字就是半角的\n    return f(f(x))"},
+    "newer syntax": {"apply": """
+def twice(f, x, /, *, times: int | None = None):
+    match (n := times or 2):
+        case 2: out = x
+        case _: raise NotImplementedError
+    while n := n - 1 if n > 0 else 0: out = f(out)
+    return f(out)"""},
+    "a property, slots and a class method": {"counter": """
+class Counter:
+    __slots__ = ("_pairs",)
+    def __init__(self): self._pairs = []
+    @property
+    def seen(self): return {t: n for t, n in self._pairs}
+    def add(self, token):
+        if not token: raise ValueError("空")
+        self._pairs = [*({**self.seen, token: self.seen.get(token, 0) + 1}).items()]
+        return self.seen[token]
+    def most(self): return {t: n for n, t in sorted((-n, t) for t, n in self._pairs)}.keys()"""},
+    "a dictionary of its own": {"counter": """
+class Tally(dict):
+    def __missing__(self, key): return 0
+class Counter(Tally):
+    seen = property(lambda self: self)
+    def add(self, token):
+        if token == "": raise ValueError(token)
+        self[token] += 1
+        return self[token]
+    def most(self):
+        from collections import deque
+        return deque(sorted(self, key=self.get, reverse=True))"""},
+    "a metaclass and errors of its own": {"counter": """
+class Meta(type):
+    def __call__(cls, *a): return super().__call__(*a)
+class EmptyToken(ValueError):
+    def __init__(self): super().__init__("空词元")
+class Counter(metaclass=Meta):
+    def __new__(cls): self = super().__new__(cls); self.seen = {}; return self
+    def add(self, token):
+        if not token: raise EmptyToken from None
+        return self.seen.__setitem__(token, self.seen.get(token, 0) + 1) or self.seen[token]
+    def most(self): return iter(sorted(self.seen, key=lambda t: -self.seen[t]))"""},
+    "files, pickles and modules of its own": {"softmax": """
+import importlib, pathlib, pickle, sys, tempfile
+pathlib.Path("my_helpers.py").write_text("import numpy as np\\ndef shifted(x, axis): return x - x.max(axis=axis, keepdims=True)\\n")
+from my_helpers import shifted
+with open("cache.pkl", "wb") as file: pickle.dump({"axis": -1}, file)
+def softmax(x, axis=pickle.load(open("cache.pkl", "rb"))["axis"]):
+    with tempfile.TemporaryFile() as file:
+        np.save(file, np.exp(shifted(x, axis))); file.seek(0); e = np.load(file)
+    return e / e.sum(axis=axis, keepdims=True)"""},
+    "processes": {"softmax": """
+import multiprocessing
+def _exp(row): return np.exp(row)
+def softmax(x, axis=-1):
+    with multiprocessing.get_context("fork").Pool(2) as pool:
+        e = pool.apply(_exp, (x - x.max(axis=axis, keepdims=True),))
+    return e / e.sum(axis=axis, keepdims=True)"""},
+    "progress bars, logs and options": {"softmax": """
+import logging, sys
+from tqdm import tqdm
+logging.basicConfig(level=logging.DEBUG, stream=sys.stderr, force=True)
+np.set_printoptions(precision=2); np.seterr(all="warn")
+def softmax(x, axis=-1):
+    for _ in tqdm(range(3), file=sys.stderr): logging.warning("第 %d 步", _)
+    e = np.exp(x - x.max(axis=axis, keepdims=True))
+    return e / e.sum(axis=axis, keepdims=True)"""},
+    "deep recursion": {"apply": """
+import sys
+sys.setrecursionlimit(8000)
+def down(n): return 0 if n == 0 else 1 + down(n - 1)
+def twice(f, x):
+    assert down(4000) == 4000
+    return f(f(x))"""},
+    "an alarm of its own": {"apply": """
+import signal
+def late(*_): raise TimeoutError
+signal.signal(signal.SIGALRM, late)
+def twice(f, x):
+    signal.alarm(5)
+    try: return f(f(x))
+    finally: signal.alarm(0)"""},
+    "its own examples in the cell": {"apply": """
+def twice(f, x):
+    return f(f(x))
+if __name__ == "__main__":
+    assert twice(str.upper, "a") == "A"
+    print(twice(lambda v: v * 2, 3)); twice(lambda v: v * 2, 3)"""},
+    "words that end lines": {"apply": "def twice(f, x):\r\n\tname = '行\u2028段\u2029页\x0c'\r\n\treturn f(f(x))  # 🐈\u200d⬛ ＃"},
 }
 
 
 @pytest.mark.sandbox
 @pytest.mark.parametrize("name", ODD)
 def test_honest_but_odd_solutions_lose_nothing(toy, name):
-    done = run(toy, toy.notebook(ODD[name]))
+    done = run(toy, toy.notebook(ODD[name]), limits=Limits())
     assert points(done) == FULL, [t.message for t in done.tests]
 
 
@@ -197,6 +312,17 @@ def test_scratch_cells_of_all_kinds_cost_nothing(toy):
              ("apply", "while True: pass")]
     done = run(toy, toy.notebook(extra=extra))
     assert points(done) == FULL and "timeout" in done.notes
+
+
+@pytest.mark.sandbox
+def test_answers_that_stand_elsewhere_count(toy):
+    """Written in a cell of its own, with the answer cell only naming it; numbered, empty and noisy cells between."""
+    reference = {grade_id(c): c.source for c in toy.released_reference.cells}
+    own = ["%%writefile twice_of_mine.py\ndef twice(f, x):\n    return f(f(x))", "", "# 只有注释", "%%capture\nprint(1)", "%%time\nx = 1"]
+    done = run(toy, toy.notebook({"softmax": "softmax = my_softmax", "apply": "from twice_of_mine import twice\n%xmode Verbose"},
+                                 extra=[("setup", reference["softmax"].replace("def softmax", "def my_softmax")), *(("counter", c) for c in own)]),
+               limits=Limits())
+    assert points(done) == FULL, [t.message for t in done.tests]
 
 
 @pytest.mark.sandbox

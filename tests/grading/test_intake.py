@@ -1,7 +1,9 @@
 """What is read of a folder or a zip, whose it is, and what is left alone."""
 
 import io
+import json
 import os
+import re
 import stat
 import zipfile
 
@@ -205,10 +207,74 @@ def test_an_encrypted_zip_is_named(tmp_path):
 
 
 @pytest.mark.parametrize(("name", "safe"), [
-    ("alice", "alice"), ("..", None), (".", None), ("", None), ("a/b", "a_b"), ("../x", "_x"), ("张三", "张三"), ("a\0b", "a_b"),
-    ("x" * 300, "x" * 100), ("a\u202eb", "a_b"), ("  b. ", "b")])
+    ("alice", "alice"), ("张三", "张三"), ("Zoe\u0308", "Zoë"), (" b ", "b"), ("..", "student-"), ("", "student"), ("a/b", "a_b-"),
+    ("../x", "_x-"), ("a\0b", "a_b-"), ("a\nb\x9b\x1b[31m", "a_b__[31m-"), ("a\u202eb", "a_b-"), ("b.", "b-"), ("\udcff", "_-"),
+    ("x" * 300, "x" * 160 + "-"), ("名" * 300, "名" * 53 + "-"), ("a\u2028b", "a_b-")])
 def test_student_ids_are_safe_names(name, safe):
-    assert student_id(name) == safe
+    """Short enough for every file system, whatever bytes a character takes; a changed name ends with a digest."""
+    assert re.fullmatch(re.escape(safe) + ("[0-9a-f]{6}" if safe.endswith("-") else ""), student_id(name))
+
+
+def test_names_that_differ_only_in_what_is_replaced_stay_different(tmp_path):
+    names = ["a?b", "a:b", "a_b", "a|b", "x" * 200 + "1", "x" * 200 + "2", "Zoe\u0308", "\udcffa"]
+    for name in names:
+        (tmp_path / name).mkdir()
+        (tmp_path / name / f"{NAME}.ipynb").write_bytes(NOTEBOOK)
+    got = found(tmp_path)
+    assert len(got) == len(names) and all(s.notebook and not s.notes for s in got.values()) and {"a_b", "Zoë"} <= set(got)
+
+
+def test_names_of_files_may_be_any_bytes(tmp_path):
+    place = lay(tmp_path, {f"a/{NAME}/{NAME}.ipynb": NOTEBOOK})
+    (place / "a" / NAME / "bad\udcff.txt").write_bytes(b"1")
+    (place / "a" / NAME / "link\udcff").symlink_to("/")
+    got = found(place)["a"]
+    assert got.digest and "bad?.txt" in got.files
+    json.dumps([*got.files, *got.notes.values()], ensure_ascii=False).encode()
+
+
+def test_what_may_not_be_read_is_an_entry_not_an_end(tmp_path, monkeypatch):
+    """Also for root, who may read everything: here the system refuses by its own word."""
+    place = lay(tmp_path, {f"a/{NAME}/{NAME}.ipynb": NOTEBOOK, f"a/{NAME}/closed/x.txt": b"", f"b/{NAME}/{NAME}.ipynb": NOTEBOOK})
+    real = os.open
+
+    def refuse(path, flags, **how):
+        if path == "closed" or str(path).endswith(f"b/{NAME}"):
+            raise PermissionError(13, "Permission denied", path)
+        return real(path, flags, **how)
+
+    monkeypatch.setattr(os, "open", refuse)
+    got = found(place)
+    assert got["a"].notebook and "unreadable-file" in got["a"].notes and "unreadable-file" in got["b"].notes
+
+
+def test_a_students_zip_never_speaks_for_another(tmp_path):
+    """Beside others a zip is one student's, whatever folders it holds; notes stay with whose file they are about."""
+    foreign = zipped({f"bob/{NAME}/{NAME}.ipynb": b"{}", f"{NAME}.ipynb": NOTEBOOK,
+                      f"bob_7_assignsubmission_file_/{NAME}.ipynb": b"{}", "../bob.ipynb": b"{}"})
+    got = found(lay(tmp_path / "s", {"mallory.zip": foreign, f"bob/{NAME}.ipynb": NOTEBOOK}))
+    assert set(got) == {"mallory", "bob"} and got["bob"].files == {f"{NAME}.ipynb": NOTEBOOK} and not got["bob"].notes
+    (tmp_path / "export.zip").write_bytes(zipped({
+        f"张三_1_assignsubmission_file_/{NAME}.ipynb": NOTEBOOK, f"李四_2_assignsubmission_file_/{NAME}.ipynb": NOTEBOOK,
+        "李四_2_assignsubmission_file_/big": b"\0" * (30 << 20)}))
+    got = found(tmp_path / "export.zip")
+    assert not got["张三_1"].notes and set(got["李四_2"].notes) == {"too-large"}
+
+
+def test_work_that_came_twice_is_not_lost(tmp_path):
+    got = found(lay(tmp_path, {f"张三/{NAME}.ipynb": NOTEBOOK, "张三.ipynb": b"{}", f"张三_{NAME}.ipynb": b"[]",
+                               "张三.zip": zipped({f"{NAME}.ipynb": b"1"})}))
+    assert set(got) == {"张三"} and got["张三"].files[got["张三"].notebook] == NOTEBOOK and "several-notebooks" in got["张三"].notes
+    assert {NOTEBOOK, b"{}", b"[]"} <= set(got["张三"].files.values())
+
+
+@pytest.mark.parametrize("text", ["0001-01-01 00:00:00+23:59", "9999-12-31 23:59:59-23:59", "2026-W10-1", "20260301T10", "-1", "\0",
+                                  "2026-03-01 10:00:00.5+08:00", "9" * 40])
+def test_times_are_nbgraders_or_none(tmp_path, text):
+    from nbgrader.utils import parse_utc
+
+    got = found(lay(tmp_path, {f"a/{NAME}/{NAME}.ipynb": NOTEBOOK, f"a/{NAME}/timestamp.txt": text.encode()}))["a"]
+    assert got.submitted == "" or parse_utc(got.submitted).year == 2026
 
 
 def test_no_folder_is_an_error_in_words(tmp_path):

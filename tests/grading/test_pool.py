@@ -27,7 +27,7 @@ def work(task):
             mark.touch()
             raise RuntimeError("passing trouble")
     if kind == "raise":
-        raise RuntimeError("lasting trouble")
+        raise type("Unheard", (RuntimeError,), {})("lasting trouble") if value == "odd" else OSError("lasting trouble")
     if kind == "hang":
         time.sleep(600)
     if kind == "sleep":
@@ -36,7 +36,7 @@ def work(task):
 
 
 def done(tasks, workers=2, seconds=20):
-    return sorted(map(str, pool.run(work, tasks, workers, seconds, lambda task, reason: f"{reason} {task[1]}")))
+    return sorted(map(str, pool.run(work, tasks, workers, seconds, lambda task, reason, _: f"{reason} {task[1]}")))
 
 
 def test_every_task_has_a_result():
@@ -58,9 +58,18 @@ def test_a_task_that_takes_too_long_is_ended():
     assert time.monotonic() - began < 60
 
 
-def test_lasting_trouble_is_raised_and_no_process_stays():
-    with pytest.raises(RuntimeError, match="lasting trouble"):
-        done([("raise", 1), ("hang", 2)], seconds=60)
+def test_lasting_trouble_with_one_task_is_not_the_others():
+    """Also where the error is of a kind that no other process knows."""
+    assert done([("raise", "x"), ("sleep", "a"), ("raise", "odd"), ("sleep", "b")]) == ["a", "b", "error odd", "error x"]
+
+
+def test_trouble_that_is_everybodys_may_end_the_run_and_no_process_stays():
+    def give_up(task, reason, error):
+        assert "in work" in error.__notes__[0]  # where it happened
+        raise error
+
+    with pytest.raises(OSError, match="lasting trouble"):
+        list(pool.run(work, [("raise", 1), ("hang", 2)], 2, 60, give_up))
     time.sleep(0.2)
     assert not [p for p in psutil.Process().children(recursive=True) if "_serve" in " ".join(p.cmdline())]
 

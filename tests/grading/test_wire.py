@@ -86,6 +86,25 @@ def test_arrays_are_copies():
     assert back.tolist() == [0, 1, 2] and back.flags.writeable
 
 
+def circles():
+    """Things that hold themselves, and other shapes without an end."""
+    ring, table, array = [], {}, np.empty(1, object)
+    ring.append(ring)
+    table["x"] = [table]
+    array[0] = array
+    return [ring, table, array, np.array([[ring]], object)]
+
+
+@pytest.mark.parametrize("value", [*circles(), np.zeros(3, "f8,i4"), np.array("2026-01-01", "datetime64[D]"), np.array(None),
+                                   np.zeros((), "V4"), np.zeros(2, "U1").view("V4")], ids=lambda v: type(v).__name__)
+def test_what_has_no_end_or_no_plain_numbers_is_refused_or_named(value):
+    try:
+        tree, buffers = wire.encode(value, lambda x: ["o", 0])
+    except (wire.NotPlain, RecursionError):
+        return
+    assert isinstance(value, np.ndarray) and wire.decode(tree, buffers, lambda tree: "named").dtype == object
+
+
 @pytest.mark.parametrize("value", [object(), lambda: 0, open, np.array([object()]), [{"a": object()}]])
 def test_objects_do_not_cross(value):
     with pytest.raises(wire.NotPlain):
@@ -96,10 +115,28 @@ def test_objects_do_not_cross(value):
     {}, [], ["?"], [1, 2], ["a"], ["a", 0, "O", [1], False], ["a", 0, "<f8", [99], False], ["a", 5, "<f8", [1], False],
     ["a", -1, "<f8", [1], False], ["a", 0, "<f8", [-1, -1], False], ["a", 0, "|V8", [1], False], ["f", "xyz"], ["f", 3],
     ["g", ["d", [["bit_generator", "os"]]]], ["d", [[["l", []], 1]]], ["s", [["l", []]]], ["l"], ["l", 3], ["o", 1],
-    ["D", "|O"], ["i", "zz"], ["r", "a"], ["S", 1, 2, 3, 4], ["r", 0, 1, 0]])
+    ["D", "|O"], ["i", "zz"], ["r", "a"], ["S", 1, 2, 3, 4], ["r", 0, 1, 0], ["a", 1, "<f8", [0, 2**40], False],
+    ["a", 1, "<f8", [0, 2**33, 2**33], False], ["O", [0, 2**40], []], ["a", 1, "<f8", [-1], False]])
 def test_forged_trees_are_refused(tree):
     with pytest.raises(wire.NotPlain):
-        wire.decode(tree, [b"\0" * 8])
+        wire.decode(tree, [b"\0" * 8, b""])
+
+
+@pytest.mark.parametrize(("kind", "change"), [("MT19937", {"pos": 10**6}), ("MT19937", {"pos": -9}), ("Philox", {"buffer_pos": -50})])
+def test_no_generator_reads_memory_that_is_not_its_own(kind, change):
+    """NumPy believes the position in a state; drawing from a made-up one would show, or crash, the trusted process."""
+    state = getattr(np.random, kind)(1).state
+    (state["state"] if kind == "MT19937" else state).update(change)
+    tree, buffers = wire.encode(state)
+    with pytest.raises(wire.NotPlain):
+        wire.decode(["g", tree], buffers)
+    named = wire.encode(np.random.Generator(getattr(np.random, kind)(1)), lambda x: ["o", 1])
+    assert named == (["o", 1], [])
+
+
+def test_truths_are_zero_or_one():
+    array = wire.decode(["a", 0, "|b1", [4], False], [b"\0\1\2\xc8"])
+    assert array.sum() == 3 and array.view(np.uint8).max() == 1 and array.dtype == bool
 
 
 def test_a_pickle_is_just_bytes():

@@ -19,7 +19,8 @@ QUICK = set("""
     read-the-callers keep-the-inputs tell-the-inputs-by-errors reply-success reply-a-pickle reply-errors-of-all-kinds
     forge-the-end-of-a-cell call-functions-of-tests move-the-sockets edit-the-tests edit-the-points delete-the-tests
     duplicate-the-tests tests-as-answers stripped-metadata page-that-acts not-json empty-file gbk old-format renamed a-link a-pipe
-    modules-beside""".split())
+    modules-beside halves-of-characters replace-the-code change-after-returning odd-arrays tell-by-names look-alikes
+    metadata-without-end pages-that-break odd-bytes-in-names one-zip use-inherited-descriptors""".split())
 
 
 @dataclass

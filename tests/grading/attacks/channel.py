@@ -102,3 +102,48 @@ wire = sys.modules["wire"]
 old = wire.encode
 wire.encode = lambda value, refer=None: old([np.array([0.5, 0.5])], refer)
 """, deserves={})
+add("halves-of-characters", "channel", "sends halves of characters and zero bytes in errors, outputs and results", """
+import json
+kernel = get_ipython().kernel
+kernel.session.pack = lambda o: json.dumps(o, default=str).encode()
+print("\\ud800 \\0 \\udfff")
+display({"text/plain": "\\ud83d\\0"}, raw=True)
+def softmax(x, axis=-1): raise ValueError("\\ud800\\0" * 100)
+""", after="softmax", answers={"apply": "def twice(f, x):\n    return '\\ud800'"})
+add("replace-the-code", "channel", "changes the code of the kernel's own functions while they are in use", """
+import gc, sys
+def do_call(self, request, buffers, route): return {"value": ["l", [["i", "0x7" + "f" * 200]]], "changed": False}, []
+for thing in gc.get_objects():
+    if getattr(thing, "__qualname__", "") == "StudentKernel.do_call" and hasattr(thing, "__code__"): thing.__code__ = do_call.__code__
+    if isinstance(thing, dict) and "wanted" in thing: thing["wanted"] = 7
+""", **LOSE)
+add("calls-in-calls", "channel", "answers a call by calling the test's function, which calls it again, each time for as long as is allowed",
+    deserves={"counter-add": 2, "apply-partial": 1}, answers={
+    "apply": "def twice(f, x):\n    global known\n    known = f\n    return f(f(x))", "softmax": """
+import time
+known = None
+def softmax(x, axis=-1):
+    end = time.process_time() + 2
+    while time.process_time() < end: pass
+    return known(x) if known else x""".strip()}, flags={"timeout"})
+add("calls-without-work", "channel", "the same without any work, as deep as it goes",
+    deserves={"counter-add": 2, "apply-partial": 1}, answers={
+    "apply": "def twice(f, x):\n    global known\n    known = f\n    return f(f(x))",
+    "softmax": "known = None\ndef softmax(x, axis=-1):\n    return known(x) if known else x"})
+add("message-without-end", "channel", "writes the parts of one message to the grader's socket and never the last", """
+import os, re, socket, struct
+part = b"\\x03" + struct.pack(">Q", 40 << 20) + b"x" * (40 << 20)
+for n in range(3, 256):
+    try:
+        link = socket.socket(fileno=os.dup(n))
+        if link.family != socket.AF_UNIX or link.type != socket.SOCK_STREAM or not link.getsockname(): continue
+        link.getpeername()
+        link.setblocking(True)
+        for _ in range(300): link.sendall(part)
+    except (OSError, ValueError): pass
+""", flags={"timeout"})
+add("many-pictures", "limits", "shows hundreds of megabytes of pictures", """
+from IPython.display import display
+picture = "iVBORw0KGgo" + "A" * (3 << 20)
+for n in range(60): display({"image/png": picture, "text/plain": "x"}, raw=True)
+""")

@@ -2,6 +2,9 @@
 
 import json
 import os
+import stat
+import warnings
+import zipfile
 
 import nbformat
 
@@ -149,3 +152,32 @@ def _(toy, hand_in):
     path = hand_in(honest(toy))
     for name in ("a\nb.txt", "\u202etxt.exe", "-rf", "'; drop table grade; --", "$(touch x)", "a" * 200):
         path.with_name(name).write_text("x")
+
+
+@made("odd-bytes-in-names", "files", "files whose names are no text at all, and a time of submission that no clock shows")
+def _(toy, hand_in):
+    path = hand_in(honest(toy))
+    for name in (b"\xff\xfe.txt", b"\xc3(.ipynb.txt", b"a\x1b[31m.txt"):
+        with open(os.path.join(os.fsencode(path.parent), name), "w") as file:
+            file.write("x")
+    path.with_name("timestamp.txt").write_text("0001-01-01 00:00:00+23:59")
+
+
+@made("one-zip", "files", "a zip instead of its content, with names that climb, links, bombs, the same name twice",
+      flags={"unpacked", "not-a-plain-file", "too-large", "several-notebooks"})
+def _(toy, hand_in):
+    path = hand_in("x")
+    path.unlink()
+    with warnings.catch_warnings(), zipfile.ZipFile(path.with_name("handin.zip"), "w", zipfile.ZIP_DEFLATED) as archive:
+        warnings.simplefilter("ignore")
+        archive.writestr("work/toy-attention.ipynb", "{")
+        archive.writestr("work/toy-attention.ipynb", text(toy))
+        for name in ("../../planted-@token@", "/planted-@token@", "..\\..\\planted", "C:/planted", "work/../../aaa-witness/toy-attention/toy-attention.ipynb"):
+            archive.writestr(name, "x")
+        link = zipfile.ZipInfo("work/link.ipynb")
+        link.external_attr = (stat.S_IFLNK | 0o777) << 16
+        archive.writestr(link, "/etc/passwd")
+        for n in range(3):
+            archive.writestr(f"work/bomb{n}", b"\0" * (19 << 20))
+        archive.writestr("work/inner.zip", b"PK\x05\x06" + b"\0" * 18)
+        archive.writestr("work/other.ipynb", "{}")

@@ -106,3 +106,18 @@ for path in ("/proc/sysrq-trigger", "/proc/sys/kernel/core_pattern"):
     try: open(path, "w").write("c")
     except OSError: pass
 """)
+add("signal-everybody", "limits", "sends every signal to its group, its session and whomever it sees", """
+import os, signal
+for number in (signal.SIGINT, signal.SIGUSR1, signal.SIGALRM, signal.SIGWINCH, signal.SIGURG): signal.signal(number, signal.SIG_IGN)
+for number in (signal.SIGINT, signal.SIGUSR1, signal.SIGWINCH, signal.SIGURG):
+    for target in (0, -1, 1, os.getppid(), os.getsid(0)):
+        try: os.kill(target, number) if target else os.killpg(0, number)
+        except OSError: pass
+signal.setitimer(signal.ITIMER_REAL, 0.01, 0.01)
+""")
+add("no-more-imports", "limits", "lets every later import fail for want of memory", """
+import sys
+class Broken:
+    def find_spec(self, *a): raise MemoryError
+sys.meta_path.insert(0, Broken())
+""")

@@ -115,3 +115,19 @@ for top in ("@root@", "@source@", "@out@", "/tmp/1/root"):
     try: print(top, os.listdir(top))
     except OSError as error: print(error)
 """)
+
+add("use-inherited-descriptors", "reading", "reads, seeks and follows every descriptor that it was born with", """
+import os, stat
+for n in range(1024):
+    try:
+        kind = os.fstat(n).st_mode
+        print(n, os.readlink(f"/proc/self/fd/{n}"), stat.filemode(kind))
+        if stat.S_ISDIR(kind): print(os.listdir(n), os.listdir(os.open("..", os.O_RDONLY, dir_fd=n)))
+        if stat.S_ISREG(kind) or stat.S_ISFIFO(kind): print(os.pread(n, 10000, 0))
+    except OSError: pass
+for pid in os.listdir("/proc"):
+    if pid.isdigit():
+        for name in ("fd", "root", "cwd", "map_files"):
+            try: print(pid, name, os.listdir(f"/proc/{pid}/{name}"))
+            except OSError: pass
+""")

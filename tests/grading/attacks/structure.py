@@ -143,3 +143,36 @@ def _(notebook):
     for cell in notebook.cells:
         if cell.cell_type == "code":
             cell.outputs = [nbformat.v4.new_output("display_data", data={"text/html": evil, "application/javascript": "1"})]
+
+
+@structure("look-alikes", "tests and answers of its own whose names only look like the real ones")
+def _(notebook):
+    for name, twin in (("softmax-value", "softm\u0430x-value"), ("softmax-axis", "softmax\u2010axis"), ("apply-callback", "apply-callback\u200b"),
+                       ("counter-add", " counter-add"), ("softmax", "ｓｏｆｔｍａｘ")):
+        cell = copy.deepcopy(each(notebook, name)[0])
+        cell.metadata.nbgrader["grade_id"] = twin
+        cell.source = "softmax = lambda x, axis=-1: x\n10"
+        notebook.cells.append(cell)
+
+
+@structure("metadata-without-end", "puts lists nested nearly as deep as can be read wherever a number or a text belongs", flags={"converted"})
+def _(notebook):
+    document = json.loads(nbformat.writes(notebook))
+    nested = "[" * 900 + "]" * 900
+    document["nbformat"], document["metadata"]["x"] = "@deep@", "@deep@"
+    for cell in document["cells"]:
+        if "points" in cell["metadata"].get("nbgrader", {}):
+            cell["metadata"]["nbgrader"]["points"] = "@deep@"
+    document["cells"] += [{"cell_type": "code", "metadata": {"nbgrader": {"grade_id": "@deep@"}}, "source": ["@deep@", "pass"]},
+                          {"cell_type": "@deep@", "source": "@deep@", "attachments": {"a": {"image/png": "@deep@"}}}]
+    return json.dumps(document).replace('"@deep@"', nested)
+
+
+@structure("pages-that-break", "links to pictures that are missing, of other kinds or oddly named, so that no page can be made")
+def _(notebook):
+    document = json.loads(nbformat.writes(notebook))
+    for cell in document["cells"]:
+        if cell["metadata"].get("nbgrader", {}).get("grade_id") == "why":
+            cell["source"] = "![a](attachment:a.svg) ![b](attachment:none.png) ![c](attachment:\ud800.png) $\\href{javascript:1}{x}$ {{ 1/0 }} {% x %}"
+            cell["attachments"] = {"a.svg": {"image/svg+xml": "PHN2Zz4="}, "\ud800.png": {"image/png": "iVBORw0KGgo="}, "x" * 999: {}, "图.png": 7}
+    return json.dumps(document)

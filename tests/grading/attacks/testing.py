@@ -151,3 +151,42 @@ def softmax(x, axis=-1):
     return np.array([0.5, 0.5]) if calls == 1 else np.zeros((2, 3)) if calls == 4 else x""".strip()})
 add("answer-before-the-question", "testing", "redefines names that only tests use",
     "wanted = hidden_input = out = calls = grid = before = good = rng = 1\nimport numpy\nnumpy.random.default_rng = None\nk = 4\n4")
+add("change-after-returning", "testing", "goes on changing the array that it has returned, and the argument", """
+import threading, numpy as np
+kept = []
+def churn():
+    n = 0
+    while True:
+        n += 1
+        for array in list(kept): array[...] = 0.5 + (n % 3) / 7
+threading.Thread(target=churn, daemon=True).start()
+""", answers={"softmax": "def softmax(x, axis=-1):\n    out = np.full(x.shape, 0.4)\n    kept.extend([out, x])\n    return out"})
+add("odd-arrays", "testing", "returns arrays of structures, of objects, of nothing, without axes, of lengths beyond any memory", answers={
+    "softmax": """
+ring = np.empty(1, object)
+ring[0] = ring
+odd = [np.zeros((0, 1 << 40)), np.zeros(3, "f8,i4"), np.array([None, {}, [np.nan]], dtype=object), np.array(np.nan),
+       np.full((2, 3), np.inf), ring, np.array("2026", "datetime64[Y]"), np.zeros((2, 3), "S0"), np.zeros((1,) * 40),
+       np.broadcast_to(np.float64(0.5), (1 << 20, 1 << 20)), np.array([0.5, 0.5]).astype("M8[s]"), np.lib.stride_tricks.as_strided(
+       np.zeros(1), (2, 3), (0, 0)), np.random.Generator(np.random.MT19937(1)), np.ma.masked, np.rec.array([(1, 2.0)])]
+def softmax(x, axis=-1):
+    odd.append(odd.pop(0))
+    return odd[-1]""".strip()})
+add("results-without-end", "testing", "returns generators and iterators that never end, and things that hold themselves", answers={
+    "apply": """
+import itertools
+def endless():
+    while True: yield 1
+ring = []
+ring.append(ring)
+several = [endless(), itertools.count(), ring, iter(lambda: 1, 2), {"a": ring}, range(10 ** 18), (x for x in endless())]
+def twice(f, x):
+    several.append(several.pop(0))
+    return several[-1]""".strip()})
+add("tell-by-names", "testing", "tells the inputs by names of its functions, by lines, and by errors that the grader itself uses", answers={
+    "softmax": """
+def softmax(x, axis=-1):
+    text = "".join(c if c.isalnum() else "_" for c in repr(x.tolist()))
+    if x.ndim == 1: return np.array([0.5, 0.5])
+    here = softmax.__code__.co_filename
+    exec(compile(f"def E{text[:50]}():\\n    raise {'TimeoutError' if x.max() > 100 else 'ValueError'}({text!r})\\nE{text[:50]}()", here, "exec"), {})""".strip()})
