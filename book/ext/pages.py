@@ -31,6 +31,7 @@ REPLACED = {
     'alt="Colab logo"': 'alt=""',
     'title="Link to this heading"': 'title="本节的链接" aria-label="本节的链接"',
     'aria-label="Toggle hidden content"': "",
+    'title="列印成 PDF"': 'title="打印，或存成 PDF"',
     ">Table of contents<": ">目录<",
     "© Copyright ": "© ",
     # A corner cell of a table names nothing: it is no header.
