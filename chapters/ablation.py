@@ -1,6 +1,7 @@
 """Chapter 12's laboratory: one small model of Tang poems, trained whole and with one part removed at a time.
 
-    python chapters/ablation.py ablation     seven variants, two seeds each     -> chapters/stored/ablation.json
+    python chapters/ablation.py ablation     seven variants, two seeds each, then `starts` -> chapters/stored/ablation.json
+    python chapters/ablation.py starts       positions again, every piece cut where a poem begins -> "starts" in the same file
     python chapters/ablation.py poet         one longer run                     -> chapters/stored/poet.npz, poet.json
 
 The variants that `lib.model.Config` has no setting for (no residual, no norm, no feed-forward, no scaling) are put
@@ -132,12 +133,25 @@ def build(name, vocab_size, seed):
     return Variant(Config(vocab_size=vocab_size, **SMALL | settings), np.random.default_rng(seed), **parts)
 
 
-def run(model, data, validation, steps, batch_size, rng, lr=4e-3, every=50):
-    """[(step, validation loss)] of one run; a loss that isn't finite ends it."""
-    optimizer, schedule, curve = AdamW(weight_decay=0.0), warmup_cosine(steps, lr, warmup=30), []
+def pieces_from_starts(data, newline, length):
+    """Every piece of length + 1 characters that begins where a poem begins."""
+    starts = np.append(0, np.flatnonzero(data == newline) + 1)
+    starts = starts[starts + length + 1 <= len(data)]
+    return data[starts[:, None] + np.arange(length + 1)]
+
+
+def run(model, data, validation, steps, batch_size, rng, lr=4e-3, every=50, newline=None):
+    """[(step, validation loss)] of one run; a loss that isn't finite ends it. With `newline`, pieces begin where a poem begins."""
+    optimizer, schedule, curve, length = AdamW(weight_decay=0.0), warmup_cosine(steps, lr, warmup=30), [], model.config.context_length
+    if newline is not None:
+        pieces, held_out = (pieces_from_starts(part, newline, length) for part in (data, validation))
     for step in range(steps):
         optimizer.lr = schedule(step)
-        ids, targets = random_batch(data, batch_size, model.config.context_length, rng)
+        if newline is None:
+            ids, targets = random_batch(data, batch_size, length, rng)
+        else:
+            chosen = pieces[rng.integers(0, len(pieces), batch_size)]
+            ids, targets = chosen[:, :-1], chosen[:, 1:]
         loss, grads = model.loss_and_gradients(ids, targets)
         norm = gradient_norm(grads)
         if not (np.isfinite(loss) and np.isfinite(norm)):
@@ -147,7 +161,8 @@ def run(model, data, validation, steps, batch_size, rng, lr=4e-3, every=50):
                 g *= 1 / norm
         optimizer.step(model.params, grads)
         if (step + 1) % every == 0:
-            curve.append((step + 1, round(evaluate(model, validation[:4000]), 3)))
+            value = evaluate(model, validation[:4000]) if newline is None else cross_entropy(model(held_out[:110, :-1]), held_out[:110, 1:])
+            curve.append((step + 1, round(float(value), 3)))
     return curve
 
 
@@ -160,6 +175,19 @@ def ablation(steps=800, seeds=2):
         found["curves"][name] = [run(build(name, len(characters), seed), data, validation, steps, 16, np.random.default_rng(seed)) for seed in range(seeds)]
         print(name, [curve[-1] for curve in found["curves"][name]], flush=True)
         (STORED / "ablation.json").write_text(json.dumps(found, ensure_ascii=False) + "\n", encoding="utf-8")
+    starts(seeds)
+
+
+def starts(seeds=2):
+    data, validation, characters = load_poems()
+    path = STORED / "ablation.json"
+    found = json.loads(path.read_text(encoding="utf-8"))
+    found["starts"] = {}
+    for name in ("完整", "去掉位置"):
+        found["starts"][name] = [run(build(name, len(characters), seed), data, validation, found["steps"], 16, np.random.default_rng(seed),
+                                     newline=characters.index("\n")) for seed in range(seeds)]
+        print(name, [curve[-1] for curve in found["starts"][name]], flush=True)
+    path.write_text(json.dumps(found, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 def poet(steps=3000):
@@ -185,7 +213,7 @@ def load_poet():
     return model, characters
 
 
-COMMANDS = {"ablation": ablation, "poet": poet}
+COMMANDS = {"ablation": ablation, "starts": starts, "poet": poet}
 
 if __name__ == "__main__":
     if len(sys.argv) != 2 or sys.argv[1] not in COMMANDS:
