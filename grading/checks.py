@@ -352,7 +352,7 @@ class Outcome:
         """What other checks may have failed for as well, in a few words."""
         if self.seen.error is not None:
             return f"{type(self.seen.error).__name__}：{str(self.seen.error)[:60]}"
-        return "返回值的类型不对" if isinstance(found, WrongKind) or self.seen.alien else None
+        return "返回值的类型或次序不对" if isinstance(found, WrongKind) or self.seen.alien else None
 
 
 def _error(error):

@@ -20,11 +20,16 @@ class NotPlain(TypeError):
 
 
 class WrongKind(str):
-    """What `difference` says when the value is of the wrong type altogether; `advice` says what to do about it."""
+    """What `difference` says when the value is of the wrong type or order altogether; `advice` says what to do about it."""
 
     def __new__(cls, wanted, got, advice):
-        sentence = super().__new__(cls, f"应返回{wanted}，得到 {kind_of(got)}")
-        sentence.advice = "算出来的结果要 return；print 只是显示出来" if got is None else advice
+        advice = "算出来的结果要 return；print 只是显示出来" if got is None else advice
+        return cls.said(f"应返回{wanted}，得到 {kind_of(got)}", advice)
+
+    @classmethod
+    def said(cls, text, advice):
+        sentence = super().__new__(cls, text)
+        sentence.advice = advice
         return sentence
 
 
@@ -143,9 +148,9 @@ def _sequence_difference(expected, got, rtol, atol):
         return f"应有 {len(expected)} 个元素，得到 {len(got)} 个"
     for place, (want, have) in enumerate(zip(expected, got)):
         if found := difference(want, have, rtol, atol):
-            swapped = "（两个返回值的次序反了？）" if _swapped(expected, got) else ""
             joint = "的" if re.match(r"第 \d+ 个元素", found) else "（从 0 数起）："
-            return f"第 {place} 个元素{joint}{found}{swapped}"
+            text = f"第 {place} 个元素{joint}{found}"
+            return WrongKind.said(f"{text}（两个返回值的次序反了）", "约定里先写的先返回") if _swapped(expected, got) else text
     return None
 
 
@@ -218,6 +223,6 @@ def _numbers(value, digits):
     if isinstance(value, float):
         if value != value or value in (np.inf, -np.inf):
             return f"{'-' if value < 0 else ''}np.{'nan' if value != value else 'inf'}"
-        return repr(value) if digits is None else f"{value:.{digits}g}"
+        return repr(value) if digits is None else f"{value + 0.0:.{digits}g}"
     text = repr(value)
     return text if len(text) <= 400 else text[:400] + "…"

@@ -228,6 +228,16 @@ def drops_last(symbols, pair):
     return tuple(out)
 
 
+@mutant("merge_pair", "放入了 pair 本身", "新符号是两段文字相连的一个字符串：pair[0] + pair[1]，不是一对", MERGE, caught_by="values")
+def keeps_the_pair(symbols, pair):
+    out, i = [], 0
+    while i < len(symbols):
+        found = symbols[i:i + 2] == pair
+        out.append(pair if found else symbols[i])
+        i += 2 if found else 1
+    return tuple(out)
+
+
 @mutant("merge_pair", "新符号里加了空格", "新符号就是两段文字直接相连", MERGE, caught_by="values")
 def spaced(symbols, pair):
     return tuple(" ".join(pair) if s == pair[0] + pair[1] and s not in symbols else s for s in merge(symbols, pair))

@@ -218,7 +218,7 @@ def same_angle(offset, d, base=10000.0):
     return blocks(offset * np.ones(d // 2))
 
 
-@mutant("shift_matrix", "按“前一半、后一半”配对", "本章的编码是交错排列：第 2k 维与第 2k + 1 维成对，2×2 的小块排在对角线上", SHIFT, caught_by="moves")
+@mutant("shift_matrix", "按前后两半配对", "本章的编码是交错排列：第 2k 维与第 2k + 1 维成对，2×2 的小块排在对角线上", SHIFT, caught_by="moves")
 def half_blocks(offset, d, base=10000.0):
     even(d)
     order = np.concatenate([np.arange(0, d, 2), np.arange(1, d, 2)])
@@ -475,7 +475,7 @@ def matrix_by_matrix(x, positions, base=10000.0, layout="half"):
 
 # ---- is_equivariant：错误写法 -----------------------------------------------------------------------------
 
-@mutant(EQUI, "比的是“输出不变”", "等变是输出跟着同样打乱：f(x[perm]) 与 f(x)[perm] 比，不是与 f(x) 比", ORDER, caught_by="rows")
+@mutant(EQUI, "把等变当成了输出不变", "等变是输出跟着同样打乱：f(x[perm]) 与 f(x)[perm] 比，不是与 f(x) 比", ORDER, caught_by="rows")
 def invariance(f, x, perm, tol=1e-9):
     return bool(np.abs(f(x[perm]) - f(x)).max() <= tol)
 

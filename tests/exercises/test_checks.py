@@ -310,7 +310,7 @@ def test_function_that_raises_elsewhere_is_diagnosed_all_the_same():
     (0.9926039598508953, 0.9926039410561294, "应为 0.9926039599，得到 0.9926039411"),
     (np.zeros(2), np.float64(1.0), "形状应为 [2]，得到 []（只有一个数）"),
     ([("a", "b")], [("a", "c")], "第 0 个元素的第 1 个元素（从 0 数起）：应为 'b'，得到 'c'"),
-    ((np.zeros((2, 5)), np.zeros((2, 3))), (np.zeros((2, 3)), np.zeros((2, 5))), "次序反了"),
+    ((np.zeros((2, 5)), np.zeros((2, 3))), (np.zeros((2, 3)), np.zeros((2, 5))), "两个返回值的次序反了"),
     ((1, 2), None, "应返回 2 个值组成的元组（tuple），得到 None（忘了 return？）"),
 ])
 def test_difference_is_a_sentence_to_act_on(expected, got, sentence):
