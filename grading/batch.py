@@ -6,6 +6,7 @@ worker needs the gradebook, and losing one loses nothing.
 
 import csv
 import fcntl
+import functools
 import hashlib
 import io
 import json
@@ -29,6 +30,7 @@ from grading.gradebook import COURSE, GradeStore, sqlite_url
 from grading.kernels import WAITING
 from grading.sandbox import Limits, SandboxUnavailable, require_sandbox
 
+HOPELESS = 3  # submissions in which the grader itself fails, and no other yet: then the trouble isn't theirs
 OVERHEAD = 120.0  # seconds a worker may take beyond the student's code before it is taken for stuck
 # A tag, an address, an entity, a command of MathJax that makes links, styles or more commands.
 BEGINS = re.compile(r"<(?=[A-Za-z/!?])|\b[A-Za-z]+:(?=//)|&(?=#|\w+;)|\\(?=(?:href|url|require|style|class|cssId|data|html\w*|unicode|mmlToken|"
@@ -76,13 +78,16 @@ def grade(name, submissions, out, *, solutions=SOLUTIONS, workers=None, schedule
                 todo[submission.student] = submission, fingerprint
         pristine = nbformat.writes(assignment.pristine, version=nbformat.NO_CONVERT)
         tasks = (_task(assignment, pristine, submission, limits) for submission, _ in todo.values())
-        results = _engine(scheduler, workers, len(todo), limits)(tasks)
+        troubles = []
+        results = _engine(scheduler, workers, len(todo), limits, troubles)(tasks)
         for result in tqdm(results, total=len(todo), desc=name, unit="份", disable=not progress or not todo, file=sys.stderr):
             submission, fingerprint = todo[result["student"]]
             _keep_notebook(out, assignment, result)
             final = "given-up" not in result["notes"]  # else the next run tries again
             store.save(assignment, result, fingerprint if final else "", submission.submitted)
             summary.graded.append(result["student"])
+            if len(troubles) == len(summary.graded) >= HOPELESS:
+                raise troubles[-1]
         summary.rows = write_reports(store, out, {name: assignment}, solutions)
     summary.seconds = time.monotonic() - began
     return summary
@@ -110,24 +115,27 @@ def _task(assignment, pristine, submission, limits):
             "notebook": submission.notebook, "notes": submission.notes, "limits": asdict(limits), "seed": course_seed()}
 
 
-def _engine(scheduler, workers, count, limits):
-    """The function that turns tasks into results: a Dask cluster, or processes of this machine."""
+def _engine(scheduler, workers, count, limits, troubles):
+    """The function that turns tasks into results: a Dask cluster, or processes of this machine. Errors go into `troubles`."""
+    given_up = functools.partial(_given_up, troubles=troubles)
     if scheduler:
         from grading.cluster import run
 
-        return lambda tasks: run(scheduler, tasks, workers, _given_up) if count else ()
+        return lambda tasks: run(scheduler, tasks, workers, given_up) if count else ()
     number = max(1, min(workers or os.cpu_count() or 1, count))
     seconds = WAITING * limits.total_seconds + OVERHEAD
-    return lambda tasks: pool.run(worker.grade, tasks, number, seconds, _given_up, ["grading.worker"]) if count else ()
+    return lambda tasks: pool.run(worker.grade, tasks, number, seconds, given_up, ["grading.worker"]) if count else ()
 
 
-def _given_up(task, reason, error=None):
+def _given_up(task, reason, error=None, troubles=None):
     """The result of a submission that could not be graded; it never ends the run, unless no other could be graded either."""
     if isinstance(error, (SandboxUnavailable, worker.DifferentCode)):
         raise error
     words = {"died": "评分进程在这份提交上多次中断", "too-long": "评分超过总时限", "error": f"评分程序在这份提交上出错（{type(error).__name__}）"}
     result = worker.ungraded(task, {"given-up": words[reason]})
     if reason == "error":
+        if troubles is not None:
+            troubles.append(error)
         print("".join(traceback.format_exception(error)), file=sys.stderr)
     return result
 

@@ -22,6 +22,7 @@ HUB_PACKAGES = $(abspath $(wildcard $(HUB)/venv/lib/python3*/site-packages))
 .PHONY: hub-setup hub test-hub
 hub-setup: $(HUB)/.ready
 $(HUB)/.ready: $(SETUP) deploy/jupyterhub/requirements.txt
+	@command -v npm >/dev/null || { echo "JupyterHub 的代理需要 Node.js：Debian / Ubuntu 用 apt-get install nodejs npm"; exit 1; }
 	@mkdir -p $(HUB)
 	@test -d $(HUB)/venv || $(PY) -m venv $(HUB)/venv
 	@$(PY) -c "import sysconfig, glob; open(glob.glob('$(HUB)/venv/lib/python3*/site-packages')[0] + '/course.pth', 'w').write(sysconfig.get_paths()['purelib'] + '\n')"

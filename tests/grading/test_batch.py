@@ -316,6 +316,11 @@ def test_trouble_of_the_graders_own_is_one_submissions_and_is_tried_again(toy, t
     monkeypatch.setattr(pool, "run", lambda function, tasks, *_: map(function, tasks))
     assert batch.grade(toy.name, tmp_path / "s", tmp_path / "out", solutions=toy.solutions, progress=False).graded == ["a"]
     assert scores(tmp_path / "out") == {"a": 10, "b": 10}
+    for name in "cdef":
+        toy.hand_in(tmp_path / "s", name, toy.released)
+    monkeypatch.setattr(pool, "run", lambda function, tasks, n, s, give_up, *_: (give_up(t, "error", OSError("no disk")) for t in tasks))
+    with pytest.raises(OSError, match="no disk"):  # nobody's in particular
+        batch.grade(toy.name, tmp_path / "s", tmp_path / "out", solutions=toy.solutions, progress=False)
     from grading.sandbox import SandboxUnavailable
 
     with pytest.raises(SandboxUnavailable):  # nobody could be graded: that ends the run

@@ -1,9 +1,13 @@
 """What can be checked of deploy/ without a cluster."""
 
 import ast
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
+import pytest
 import yaml
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -29,6 +33,37 @@ def test_the_exchange_is_reachable_and_the_gradebook_is_not():
     assert all("access:services!service=ngshare" in roles[name]["scopes"] for name in ("user", "server"))
     assert "GRADEBOOK_URL" not in values["singleuser"]["extraEnv"]  # the teacher's server alone gets it
     assert values["singleuser"]["networkPolicy"]["egressAllowRules"]["privateIPs"] is False
+
+
+def test_policies_speak_of_pods_that_there_are():
+    """A selector that matches nothing shuts a way that is needed, or leaves one open that is not."""
+    documents = list(yaml.safe_load_all((DEPLOY / "kubernetes" / "dask.yaml").read_text("utf-8")))
+    values = (DEPLOY / "kubernetes" / "values.yaml").read_text("utf-8")
+    labels = {tuple(d["spec"]["template"]["metadata"]["labels"].items())[0] for d in documents if d["kind"] == "Deployment"}
+    teacher = re.search(r'extra_labels = \{"([\w-]+)": "([\w-]+)"\}', values).groups()
+    # Other people's charts give theirs these labels; PostgreSQL's are the reader's to fill in.
+    known = labels | {teacher, ("app.kubernetes.io/name", "ngshare"), ("k8s-app", "kube-dns"), ("app", "postgres")}
+    used = set(re.findall(r"podSelector: \{matchLabels: \{([\w./-]+): ([\w-]+)\}\}", values + yaml_text("dask.yaml")))
+    assert used and used <= known
+    closed = {tuple(d["spec"]["podSelector"]["matchLabels"].items())[0]: set(d["spec"]["policyTypes"]) for d in documents
+              if d["kind"] == "NetworkPolicy"}
+    assert "Ingress" in closed["app", "grading-scheduler"] and closed["app", "grading-worker"] == {"Ingress", "Egress"}
+
+
+def yaml_text(name):
+    return (DEPLOY / "kubernetes" / name).read_text("utf-8")
+
+
+@pytest.mark.sandbox
+def test_the_grader_runs_where_it_was_copied_and_not_installed(tmp_path):
+    """As in the image: the packages on the path, without what an installation would have told Jupyter."""
+    code = ("import sys\nsys.meta_path[:] = [f for f in sys.meta_path if 'editable' not in str(f).lower()]\n"
+            "import importlib.metadata as m\nreal = m.entry_points\n"
+            "m.entry_points = lambda **k: [e for e in real(**k) if 'grading' not in e.value]\n"
+            "from grading.kernels import StudentKernel\n"
+            "with StudentKernel().ready() as kernel: print(kernel.run('print(6 * 7)').outputs[0].text)")
+    run = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True)
+    assert run.stdout.strip() == "42", run.stderr
 
 
 def test_students_images_hold_no_sources():
