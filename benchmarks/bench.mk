@@ -13,3 +13,4 @@ test-peers: $(PEERS) ## 与同类实现实时比对（先 make vocabularies real
 
 bench: $(PEERS) ## 并排测量 lib 与同类实现，打印每个比值与目标（ARGS="--list" 列出项目）
 	$(PY) -m benchmarks $(ARGS)
+	$(PY) -m book.notebooks store chapters/appendix/performance.ipynb

@@ -115,8 +115,9 @@ def attention(rounds, batch=8, n=256, d=384, heads=6):
     from lib.attention import multi_head_attention
     rng = np.random.default_rng(0)
     x = rng.standard_normal((batch, n, d), np.float32)
-    params = {f"W_{name}": rng.standard_normal((d, d), np.float32) * d**-0.5 for name in "QKVO"}
-    fused = torch.tensor(np.hstack([params[f"W_{name}"] for name in "QKV"]).T.copy())
+    whole = rng.standard_normal((d, 3 * d), np.float32) * d**-0.5  # side by side on both sides, as their models keep them
+    params = dict(zip(("W_Q", "W_K", "W_V"), np.split(whole, 3, axis=1))) | {"W_O": rng.standard_normal((d, d), np.float32) * d**-0.5}
+    fused = torch.tensor(whole.T.copy())
     out, t = torch.tensor(params["W_O"].T.copy()), torch.tensor(x)
 
     def sdpa():
