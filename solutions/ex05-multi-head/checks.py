@@ -225,14 +225,16 @@ def solve_shapes(student, rng):
 @check(SOLVE, "dependent", section=EXAMPLE, claim="X 的行有线性关系时报 ValueError：得分表也得守这个关系，不是想要什么就有什么",
        hint="np.linalg.matrix_rank(X) 应等于行数")
 def solve_dependent(student, rng):
-    X = np.round(small(rng, 3, 5) + 2 * np.eye(3, 5), 1)
+    X, P = np.round(small(rng, 3, 5) + 2 * np.eye(3, 5), 1), table(rng, 3)
+    _ = student(X, P).value  # an error in every case is no refusal
     X[2] = X[0] + X[1] / 2
-    student(X, table(rng, 3)).raises(ValueError)
+    student(X, P).raises(ValueError)
 
 
 @check(SOLVE, "no-table", section=EXAMPLE, claim="P 不是权重表（有 0 或负数，或某行之和不是 1）时报 ValueError",
        hint="softmax 的输出都大于 0，每行和为 1：(P > 0).all() 与 np.allclose(P.sum(axis=1), 1)")
 def solve_no_table(student, rng):
     X = np.round(small(rng, 2, 3) + 2 * np.eye(2, 3), 1)
+    _ = student(X, np.array([[0.75, 0.25], [0.5, 0.5]])).value
     student(X, np.array([[1.0, 0.0], [0.5, 0.5]])).raises(ValueError)
     student(X, np.array([[0.5, 0.4], [0.5, 0.5]])).raises(ValueError)
