@@ -3,6 +3,7 @@
 import importlib.util
 import json
 import random
+import re
 import sys
 import unicodedata
 from functools import cache
@@ -46,7 +47,7 @@ def test_regex_of_the_page_cuts_like_the_real_one(stand_in, pattern):
     rng = random.Random(0)
     rng.shuffle(characters)
     everything = "".join(characters)
-    assert ours.findall(everything) == real.findall(everything)
+    assert ours.findall(everything) == real.findall(everything) == stand_in.findall(pattern, everything)
     common = list("aZé你，。 \t\n\r\x1c\x85\u3000'stredvml09²Ⅷ_-/!🙂\u0301")
     for _ in range(3000):
         text = "".join(rng.choices(common, k=rng.randrange(1, 20)))
@@ -71,3 +72,9 @@ def test_hidden_cells_stand_first(root):
         code = [c for c in json.loads(path.read_text(encoding="utf-8"))["cells"] if c["cell_type"] == "code"]
         hidden = [bool({"remove-cell", "remove-input"} & set(c["metadata"].get("tags", ()))) for c in code]
         assert hidden == sorted(hidden, reverse=True), path.name
+
+
+def test_the_stand_in_has_what_lib_and_the_ledger_ask_for(root, stand_in):
+    used = {name for folder in ("lib", "claims") for path in (root / folder).rglob("*.py")
+            for name in re.findall(r"\bregex\.(\w+)", path.read_text(encoding="utf-8"))}  # fmt: skip
+    assert used and used <= set(vars(stand_in))

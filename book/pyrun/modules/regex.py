@@ -27,6 +27,7 @@ def inside(name):
     return "".join(ranges for kind, ranges in categories().items() if kind.startswith(name))
 
 
+@cache
 def compile(pattern):
     out, within = [], False
     for kind, space, other in TOKEN.findall(pattern):
@@ -39,3 +40,7 @@ def compile(pattern):
             within = other == "[" or within and other != "]"
             out.append(other)
     return re.compile("".join(out))
+
+
+def findall(pattern, text):
+    return compile(pattern).findall(text)
