@@ -49,7 +49,7 @@ def each_row(function, logits, *rest):
 def distinct(rng, *shape):
     """Scores of which no two in a row are equal."""
     x = small(rng, *shape, scale=2.0)
-    return x + 0.01 * np.arange(shape[-1])
+    return np.round(x + 0.01 * np.arange(shape[-1]), 2)
 
 
 # ---- apply_temperature -----------------------------------------------------------------------------------
@@ -169,7 +169,7 @@ def top_p_order(student, rng):
 
 @check("top_p_filter", "rows", section=TOP_P, claim="每一行各自累加，留下的个数可以不同", hint="沿最后一轴排序与累加")
 def top_p_rows(student, rng):
-    z = np.stack([4.0 * distinct(rng, 5), 0.2 * distinct(rng, 5)])
+    z = np.round(np.stack([4.0 * distinct(rng, 5), 0.2 * distinct(rng, 5)]), 3)
     student(z, 0.8).equals(each_row(top_p, z, 0.8))
 
 
