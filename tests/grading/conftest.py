@@ -1,6 +1,8 @@
 """A small assignment of our own, and ways to hand it in."""
 
 import copy
+import shutil
+import tempfile
 from pathlib import Path
 
 import nbformat
@@ -61,6 +63,15 @@ class Toy:
         path = place / (name or f"{self.name}.ipynb")
         path.write_bytes(data if isinstance(data, bytes) else data.encode())
         return path
+
+
+@pytest.fixture(scope="module")
+def open_folder():
+    """A folder that other users can enter; pytest shuts its own to them whenever it starts, here or in another run."""
+    folder = Path(tempfile.mkdtemp(prefix="grading-test-"))
+    folder.chmod(0o755)
+    yield folder
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 @pytest.fixture(scope="session")

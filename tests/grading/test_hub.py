@@ -57,11 +57,9 @@ def users():
 
 
 @pytest.fixture(scope="module")
-def hub(users, toy, tmp_path_factory):
+def hub(users, toy, open_folder):
     """A running hub with a course of one assignment; its address and folders."""
-    base = tmp_path_factory.mktemp("hub")
-    for place in [base, *base.parents][:3]:
-        place.chmod(0o755)
+    base = open_folder
     account = pwd.getpwnam(TEACHER)
     course = base / "course"
     shutil.copytree(toy.solutions, course / "solutions")

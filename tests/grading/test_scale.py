@@ -95,15 +95,13 @@ def programs():
 
 
 @pytest.fixture(scope="module")
-def postgres(tmp_path_factory):
+def postgres(open_folder):
     """A server of our own on a free port, stopped afterwards. It refuses to run as root."""
-    folder = tmp_path_factory.mktemp("postgres")
+    folder = open_folder
     as_user, user = [], pwd.getpwuid(os.getuid()).pw_name
     if os.geteuid() == 0:
         account = pwd.getpwnam("postgres")
         os.chown(folder, account.pw_uid, account.pw_gid)
-        for parent in [folder, *folder.parents][:4]:
-            parent.chmod(parent.stat().st_mode | 0o055) if parent.stat().st_uid == os.getuid() or parent == folder else None
         as_user, user = ["setpriv", f"--reuid={account.pw_uid}", f"--regid={account.pw_gid}", "--clear-groups"], "postgres"
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]

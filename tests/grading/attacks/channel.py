@@ -118,8 +118,7 @@ for thing in gc.get_objects():
     if isinstance(thing, dict) and "wanted" in thing: thing["wanted"] = 7
 """, **LOSE)
 add("calls-in-calls", "channel", "answers a call by calling the test's function, which calls it again, each time for as long as is allowed",
-    deserves={"counter-add": 2, "apply-partial": 1}, answers={
-    "apply": "def twice(f, x):\n    global known\n    known = f\n    return f(f(x))", "softmax": """
+    answers={"apply": "def twice(f, x):\n    global known\n    known = f\n    out = f(f(x))\n    return out if str(out) == '3' else None", "softmax": """
 import time
 known = None
 def softmax(x, axis=-1):
