@@ -211,7 +211,8 @@ def _table(head, lines, raw=0, stacks=False):
 
 def _frame(head, body, caption="", stacks=True):
     # The roles are spelled out: on a phone the style turns rows into blocks, and browsers then forget that it is a table.
-    top = "".join(f'<th role="columnheader" scope="col">{html.escape(name)}</th>' for name in head)
+    # A corner that names nothing is no header.
+    top = "".join(f'<th role="columnheader" scope="col">{html.escape(name)}</th>' if name else '<td role="cell"></td>' for name in head)
     kind = ' class="records"' if head is _COLUMNS else ' class="records pairs"' if stacks else ""
     return f'<table role="table"{kind}>{caption}<thead role="rowgroup"><tr role="row">{top}</tr></thead><tbody role="rowgroup">{body}</tbody></table>'
 
@@ -222,7 +223,7 @@ def _tr(head, cells, attributes=""):
 
 
 def _box(content, label):
-    return f'<div class="ledger" role="region" aria-label="{html.escape(label)}" tabindex="0"><style>{_STYLE}</style>{content}</div>'
+    return f'<div class="ledger" role="group" aria-label="{html.escape(label)}" tabindex="0"><style>{_STYLE}</style>{content}</div>'
 
 
 __all__ = ["Page", "Rows", "contradictions", "harms", "legend", "rows", "summary"]

@@ -78,13 +78,18 @@ def block(translator, node):
 
 
 # Closing punctuation never begins a line and opening punctuation never ends one; a browser that sets a formula as a
-# box of its own would break there all the same.
+# box of its own would break there all the same. Chromium keeps them together only where the whole formula may not break,
+# so a long one, which a phone must be able to break, goes without.
 CLOSING = re.compile(r"[，。、；：！？）」』》〉】”’…]+")
+LONGEST_HELD = 14  # characters as they show
 OPENING = re.compile(r"[（「『《〈【“‘]+$")
 
 
 def keep_punctuation(app, doctree):
     for formula in list(doctree.findall(nodes.math)):
+        shown = re.sub(r"<annotation.*?</annotation>|<[^>]+>", "", set_formula(app, formula.astext().strip(), False, formula).split("</math>")[0])
+        if len(html.unescape(shown)) > LONGEST_HELD:
+            continue
         parent, held = formula.parent, [formula]
         place = parent.index(formula)
         after = parent[place + 1] if place + 1 < len(parent) else None

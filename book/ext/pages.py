@@ -34,10 +34,14 @@ REPLACED = {
     'title="列印成 PDF"': 'title="打印，或存成 PDF"',
     ">Table of contents<": ">目录<",
     "© Copyright ": "© ",
+    # docutils gives each work of the bibliography a role that ARIA has since given up.
+    'role="doc-biblioentry"': 'role="listitem"',
     # A corner cell of a table names nothing: it is no header.
     '<th class="head"><p></p></th>': "<td></td>",
     '<th class="stub"><p></p></th>': "<td></td>",
 }
+# What the wide search button shows ("搜索 Ctrl+K") is its name; a shorter one would differ from what one sees and says.
+SEARCH = re.compile(r'(<button class="btn search-button-field [^"]*")[^>]*>')
 # The book's name at the top of the side bar stands in no landmark.
 LOGO = re.compile(r'(<div class="sidebar-primary-item")(>\s*<a class="navbar-brand)')
 
@@ -118,6 +122,7 @@ def finish(app, exception):
         text = path.read_text(encoding="utf-8")
         for old, new in REPLACED.items():
             text = text.replace(old, new)
+        text = SEARCH.sub(r"\1>", text)
         text = LOGO.sub(r'\1 role="region" aria-label="书名"\2', text)
         path.write_text(text, encoding="utf-8")
 

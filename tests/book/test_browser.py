@@ -265,7 +265,7 @@ def test_punctuation_stays_with_its_formula(open_page, address):
       const formula = box.querySelector('.katex'), mark = box.lastChild;
       if (mark.nodeType !== Node.TEXT_NODE) return false;
       const range = document.createRange(); range.selectNode(mark);
-      const last = [...formula.querySelectorAll('.katex-html .base')].at(-1)?.getBoundingClientRect() ?? formula.getBoundingClientRect();
+      const last = [...formula.querySelectorAll('.katex-html > .katex-base')].at(-1).getBoundingClientRect();
       return range.getBoundingClientRect().top > last.bottom; }).map(box => box.textContent)""")
     assert page.locator(".held").count() > 30 and stray == []
 
