@@ -1,6 +1,7 @@
 """python -m book.pdf: the whole book as one PDF, printed by Chromium from the same notebooks as the site."""
 
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 
@@ -22,6 +23,12 @@ table { font-size: 8.5pt; }
 .bd-main .bd-content .bd-article-container { max-width: none !important; padding: 0; }
 """
 FOOTER = "<div style='font-size:8px;width:100%;text-align:center'><span class=pageNumber></span></div>"
+
+
+def need_chinese_font():
+    """Without one every Chinese character would be printed as an empty box. (macOS and Windows have theirs.)"""
+    if (listing := shutil.which("fc-list")) and not subprocess.run([listing, ":lang=zh-cn"], capture_output=True).stdout.strip():
+        sys.exit("生成 PDF 需要中文字体：apt-get install fonts-noto-cjk")
 
 
 def chromium():
@@ -49,7 +56,7 @@ def write(page_file, target):
 
 
 def main():
-    chromium()  # say at once what is missing
+    chromium(), need_chinese_font()  # say at once what is missing
     site = build.run(ROOT, ROOT / "_build", builder="singlehtml", report=lambda text: None)
     TARGET.parent.mkdir(parents=True, exist_ok=True)
     write(site / "index.html", TARGET)

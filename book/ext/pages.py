@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 from urllib.parse import quote, urlencode
 
+import lxml.html
 import yaml
 from docutils import nodes
 from sphinx.util import logging
@@ -44,9 +45,20 @@ REPLACED = {
 SEARCH = re.compile(r'(<button class="btn search-button-field [^"]*")[^>]*>')
 # The book's name at the top of the side bar stands in no landmark.
 LOGO = re.compile(r'(<div class="sidebar-primary-item")(>\s*<a class="navbar-brand)')
-
-
+# The head of a column that is a formula and nothing else.
+FORMULA_HEAD = re.compile(r'<th class="(head|stub)">(<p>(?:(?!</th>).)*?<math(?:(?!</th>).)*?</p>)</th>', re.S)
 DESCRIPTION_LENGTH = 110
+
+
+def name_formula_head(match):
+    """Tools that don't look into MathML take such a head for empty; a label says what it shows."""
+    paragraph = lxml.html.fragment_fromstring(match[2])
+    for annotation in paragraph.xpath(".//annotation"):
+        annotation.drop_tree()
+    spoken = "".join(paragraph.xpath(".//*[local-name()='math']//text()"))
+    if "".join(paragraph.xpath(".//text()[not(ancestor::*[@class='katex'])]")).strip() or not spoken:
+        return match[0]
+    return f'<th class="{match[1]}" aria-label="{html.escape(spoken)}">{match[2]}</th>'
 
 
 def description(title, doctree):
@@ -123,6 +135,7 @@ def finish(app, exception):
         for old, new in REPLACED.items():
             text = text.replace(old, new)
         text = SEARCH.sub(r"\1>", text)
+        text = FORMULA_HEAD.sub(name_formula_head, text)
         text = LOGO.sub(r'\1 role="region" aria-label="书名"\2', text)
         path.write_text(text, encoding="utf-8")
 

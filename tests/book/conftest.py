@@ -32,9 +32,9 @@ $$ (eq-softmax)
 
 公式 {eq}`eq-softmax`。
 
-|  | 甲 |
-|---|---|
-| 乙 | 1 |
+|  | 甲 | $x_1$ |
+|---|---|---|
+| 乙 | 1 | 2 |
 
 <details><summary>选项 $x<1$ 与 `code`</summary>
 

@@ -58,6 +58,15 @@ def test_empty_corner_of_a_table_is_no_header(page):
     assert page("index").select_one("thead tr").find(["td", "th"]).name == "td"
 
 
+def test_a_head_that_is_a_formula_has_a_name(page):
+    assert page("index").select_one("thead th[aria-label]")["aria-label"] == "x1"
+
+
+def test_punctuation_is_held_by_its_formula(page):
+    held = page("index").select_one("p .held")
+    assert held.select_one(".katex") and held.get_text().endswith("，")
+
+
 def test_only_parts_of_the_site_are_loaded(page):
     for name in ("index", "chapters/04-one", "search"):
         html = page(name)

@@ -127,6 +127,8 @@ class TestPdf:
         fonts = printed[0]["fonts"]
         assert [name for name, embedded in fonts.items() if not embedded] == []
         assert any("KaTeX_Main" in name for name in fonts) and len(fonts) > 5
+        pdf.need_chinese_font()
+        assert any(re.search("CJK|SC|WenQuan|PingFang|YaHei|HanSans|Hei|Song", name) for name in fonts), fonts
 
     def test_outline_leads_to_every_page_of_the_book(self, printed, root):
         outline = printed[0]["outline"]
