@@ -42,6 +42,7 @@ def write(page_file, target):
     with sync_playwright() as play:
         browser = play.chromium.launch(executable_path=chromium(), args=["--no-sandbox", "--disable-gpu"])
         page = browser.new_page(color_scheme="light", locale="zh-CN")
+        page.set_default_timeout(600_000)  # one page as long as the whole book
         page.goto(page_file.as_uri(), wait_until="load")
         page.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
         page.evaluate("document.querySelectorAll('img').forEach(i => i.loading = 'eager')")
