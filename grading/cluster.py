@@ -13,6 +13,7 @@ from distributed.scheduler import KilledWorker
 from grading import worker
 from grading.sandbox import SandboxUnavailable, require_sandbox
 
+PATIENCE = 60  # seconds to wait for a first worker
 AHEAD = 3  # tasks a worker has waiting; more would only hold submissions in memory
 
 
@@ -32,12 +33,12 @@ def _run(client, tasks, given_up):
     first = next(tasks, None)
     if first is None:
         return
-    _insist_on_same_code(client, first["assignment"])
+    ours = _insist_on_same_code(client, first["assignment"])
     room = max(1, AHEAD * len(client.scheduler_info(n_workers=-1)["workers"]))
     submitted = {}
 
     def submit(task):
-        future = client.submit(worker.grade, task, pure=False, retries=2)
+        future = client.submit(_graded, task, pure=False, retries=2)
         submitted[future.key] = task
         return future
 
@@ -46,7 +47,10 @@ def _run(client, tasks, given_up):
         task = submitted.pop(future.key)
         error = future.exception() if future.status == "error" else None
         if error is None:
-            yield future.result()
+            digest, result = future.result()
+            if digest != ours:
+                raise _different("一台后来加入的机器")
+            yield result
         else:
             yield given_up(task, "died" if isinstance(error, KilledWorker) else "error", error)
         future.release()
@@ -54,14 +58,28 @@ def _run(client, tasks, given_up):
             waiting.add(submit(task))
 
 
+def _graded(task):
+    """What a worker does, with what it did it."""
+    return worker.code_digest(task["assignment"]), worker.grade(task)
+
+
 def _insist_on_same_code(client, assignment):
-    """Every worker has our code, our checks and a sandbox; who joins later is checked by what it reports itself."""
+    """Every worker has our code, our checks and a sandbox; who joins later tells with each result. The digest of our code."""
+    try:
+        client.wait_for_workers(1, timeout=PATIENCE)
+    except TimeoutError:
+        raise SandboxUnavailable(f"调度器 {client.scheduler.address} 那里没有 worker：先启动 dask worker") from None
     ours = worker.code_digest(assignment)
     for address, (digest, trouble) in client.run(_state, assignment).items():
         if trouble:
             raise SandboxUnavailable(f"{address}：{trouble}")
         if digest != ours:
-            raise worker.DifferentCode(f"{address} 上的代码与这里不同：请在那里更新到同一个提交，再重启它的 worker")
+            raise _different(address)
+    return ours
+
+
+def _different(address):
+    return worker.DifferentCode(f"{address} 上的代码与这里不同：请在那里更新到同一个提交，再重启它的 worker")
 
 
 def _state(assignment):

@@ -249,7 +249,7 @@ def _from_file(path, assignment):
         raise IntakeError(f"{path.name} 超过 {MAX_CLASS >> 30} GB：请解开后给出文件夹")
     found, members = {}, _members(path.read_bytes(), path.name, MAX_CLASS)
     roots = {name.split("/")[0] for name in members}
-    if len(roots) == 1 and all("/" in name for name in members):  # one folder around everything
+    if len(roots) == 1 and all("/" in name and not MOODLE.match(name.split("/")[0]) for name in members):  # a folder around all
         inner = {name.split("/", 1)[1]: content for name, content in members.items()}
         if any("/" in name for name in inner) and not any(name.startswith(assignment + "/") for name in inner):
             members = inner

@@ -82,6 +82,13 @@ def test_moodle_as_a_zip_with_names_of_any_encoding(tmp_path, encoding):
     check_moodle(found(tmp_path / "folder"))
 
 
+def test_moodle_with_one_student_who_handed_in_folders(tmp_path):
+    (tmp_path / "export.zip").write_bytes(zipped({
+        f"张三_12345_assignsubmission_file_/{NAME}.ipynb": NOTEBOOK, "张三_12345_assignsubmission_file_/data/x.txt": b"1"}))
+    got = found(tmp_path / "export.zip")
+    assert set(got) == {"张三_12345"} and got["张三_12345"].notebook and "data/x.txt" in got["张三_12345"].files
+
+
 def test_canvas(tmp_path):
     (tmp_path / "submissions.zip").write_bytes(zipped({
         f"zhangsan_111_2001_{NAME}.ipynb": NOTEBOOK, f"lisi_LATE_112_2002_{NAME}-1.ipynb": NOTEBOOK,

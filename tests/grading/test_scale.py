@@ -1,5 +1,6 @@
 """The same command on a Dask cluster and with PostgreSQL: same grades, none lost, none twice, a worker killed in between."""
 
+import contextlib
 import os
 import pwd
 import shutil
@@ -64,7 +65,8 @@ def scheduler(tmp_path):
     yield address
     for process in reversed(run):
         for child in family(process.pid):
-            child.kill()
+            with contextlib.suppress(psutil.NoSuchProcess):
+                child.kill()
         process.kill()
         process.wait()
 
