@@ -51,14 +51,14 @@ DESCRIPTION_LENGTH = 110
 
 
 def name_formula_head(match):
-    """Tools that don't look into MathML take such a head for empty; a label says what it shows."""
+    """Tools that don't look into MathML take such a head for empty; hidden text says what it shows."""
     paragraph = lxml.html.fragment_fromstring(match[2])
     for annotation in paragraph.xpath(".//annotation"):
         annotation.drop_tree()
     spoken = "".join(paragraph.xpath(".//*[local-name()='math']//text()"))
     if "".join(paragraph.xpath(".//text()[not(ancestor::*[@class='katex'])]")).strip() or not spoken:
         return match[0]
-    return f'<th class="{match[1]}" aria-label="{html.escape(spoken)}">{match[2]}</th>'
+    return f'<th class="{match[1]}"><span class="visually-hidden">{html.escape(spoken)}</span><div aria-hidden="true">{match[2]}</div></th>'
 
 
 def description(title, doctree):
