@@ -16,7 +16,10 @@ BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 STYLE = """
 :is(.bd-sidebar-primary, .bd-sidebar-secondary, .bd-header-article, .prev-next-footer) { display: none !important; }
 :is(.bd-footer-content, #jb-print-docs-body, #pst-skip-link, #pst-back-to-top) { display: none !important; }
-.bd-article section section > h1:not(:first-of-type), .bd-article > section > section > h1 { break-before: page; }
+.bd-article > section > h1 { display: block !important; }
+.toctree-wrapper > section { break-before: page; }
+/* The whole ledger is an appendix; a chapter's part of it need not be printed twice. */
+.tag_hide-output > details { display: none !important; }
 pre, .highlight pre { white-space: pre-wrap !important; overflow-wrap: anywhere; font-size: 8.5pt; max-height: none !important; overflow: visible !important; }
 .pst-scrollable-table-container, .cell_output, .math-scroll, .output { overflow: visible !important; max-height: none !important; }
 table { font-size: 8.5pt; }

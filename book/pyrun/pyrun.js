@@ -15,6 +15,12 @@
     made.append(...children);
     return made;
   };
+  // The text of an editable <pre>: what Enter inserts is a <br> in some browsers, a <div> in others.
+  const textOf = (node) => [...node.childNodes].map((child) => {
+    if (child.nodeType === Node.TEXT_NODE) return child.data;
+    if (child.nodeName === "BR") return "\n";
+    return (/^(DIV|P)$/.test(child.nodeName) && child.previousSibling ? "\n" : "") + textOf(child);
+  }).join("");
   const button = (text, className, onclick) => element("button", { type: "button", className, textContent: text, onclick });
 
   // ------------------------------------------------------------------ the worker: one request at a time
@@ -83,7 +89,7 @@
       });
     }
 
-    get code() { return this.pre.textContent.replace(/\n$/, ""); }
+    get code() { return textOf(this.pre).replace(/\n$/, ""); }
 
     write(text) { this.pre.textContent = text; this.changed(); }
 
