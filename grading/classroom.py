@@ -9,6 +9,7 @@ import os
 import pwd
 from pathlib import Path
 
+import nbgrader.api
 import nbgrader.apps.api
 import nbgrader.apps.autogradeapp
 import nbgrader.apps.generatefeedbackapp
@@ -17,7 +18,7 @@ from nbgrader.exchange.default import ExchangeCollect
 
 from grading import batch, feedback, intake
 from grading.assignment import Assignment, AssignmentError
-from grading.gradebook import COURSE, GradeStore
+from grading.gradebook import COURSE, GradeStore, schema_version
 from grading.sandbox import SandboxUnavailable
 
 
@@ -112,6 +113,7 @@ class SafeGenerateFeedback(GenerateFeedback):
 def install(config):
     """Put the three in nbgrader's place, for its commands as well as for its web interface."""
     config.ExchangeFactory.collect = SafeCollect
+    nbgrader.api.get_alembic_version = schema_version
     for module in (nbgrader.apps.api, nbgrader.apps.autogradeapp):
         module.Autograde = SafeAutograde
     for module in (nbgrader.apps.api, nbgrader.apps.generatefeedbackapp):

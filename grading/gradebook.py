@@ -32,6 +32,11 @@ def sqlite_url(path):
     return f"sqlite:///{Path(path).resolve()}?timeout=60"
 
 
+def schema_version():
+    """The version of nbgrader's tables, read instead of asked of a program, which a user on a hub may not be able to run."""
+    return ScriptDirectory(Path(api.__file__).parent / "alembic").get_current_head()
+
+
 def _create(db_url):
     """Make the tables if they are missing, ours and nbgrader's, and note the version of nbgrader's.
 
@@ -44,10 +49,9 @@ def _create(db_url):
             connection.execute(sa.text("PRAGMA journal_mode=WAL"))
             connection.commit()
         if "alembic_version" not in sa.inspect(connection).get_table_names():
-            head = ScriptDirectory(Path(api.__file__).parent / "alembic").get_current_head()
             api.Base.metadata.create_all(connection)
             connection.execute(sa.text("CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL)"))
-            connection.execute(sa.text("INSERT INTO alembic_version VALUES (:v)"), {"v": head})
+            connection.execute(sa.text("INSERT INTO alembic_version VALUES (:v)"), {"v": schema_version()})
         RECORD.create(connection, checkfirst=True)
         connection.commit()
     engine.dispose()

@@ -31,9 +31,9 @@ def course(toy, tmp_path_factory):
     return root
 
 
-def nbgrader(course, *arguments, check=True):
+def nbgrader(course, *arguments, check=True, **more):
     environment = {**os.environ, "COURSE_ROOT": str(course), "PYTHONPATH": str(ROOT), "JUPYTER_NO_CONFIG": "",
-                   "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+                   "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", **more}
     done = subprocess.run([sys.executable, "-m", "nbgrader", *arguments], cwd=course, env=environment, capture_output=True, text=True)
     assert not check or done.returncode == 0, done.stderr
     return done
@@ -62,6 +62,13 @@ def test_the_release_is_nbgraders_with_our_stubs(course, toy):
     released = nbformat.read(course / "exercises" / toy.name / f"{toy.name}.ipynb", as_version=4)
     text = nbformat.writes(released)
     assert "HIDDEN" not in text and "SOLUTION" not in text and "在这里写你的代码" in text
+
+
+def test_a_new_gradebook_needs_no_other_program(course, toy, tmp_path):
+    """nbgrader would ask one for the version of its tables; on a hub the teacher may not be allowed to run it."""
+    nbgrader(course, "generate_assignment", toy.name, "--force", PATH="/nowhere", GRADEBOOK_URL=f"sqlite:///{tmp_path}/new.db")
+    with Gradebook(f"sqlite:///{tmp_path}/new.db", "token-journey") as book:
+        assert [a.name for a in book.assignments] == [toy.name]
 
 
 def collector(check_owner=True):
