@@ -459,7 +459,7 @@ def test_a_new_reader_on_a_phone_without_network(open_page, address, artefacts):
     page.keyboard.type('\nprint("我改的", weights.shape)')
     assert code.inner_text().rstrip().endswith('print("我改的", weights.shape)')
     kept = page.evaluate("Object.values(localStorage).find(value => value.includes('我改的'))")
-    assert kept.split("\\n")[-2:] == ["plt.show()", 'print("我改的", weights.shape)'], "Enter breaks the line in the code, not only on the screen"
+    assert kept.split("\n")[-2:] == ["plt.show()", 'print("我改的", weights.shape)'], "Enter breaks the line in the code, not only on the screen"
     cell.locator(".pyrun-run").tap()
     page.wait_for_function("document.querySelector('.pyrun-stop').disabled")
     assert "我改的 (4, 3)" in cell.locator(".pyrun-out").inner_text()
