@@ -99,7 +99,7 @@ def _whose(head, body, students):
 
 
 def _last_number(text):
-    """Participant 12345, 参与者12345, 张三_12345, 12345 → 12345; but zhangsan2 has none."""
+    """Participant 12345, 参与者 12345, 张三_12345, 12345 → 12345; but zhangsan2 has none."""
     match = re.search(r"(?:^|[\s_\u4e00-\u9fff])(\d+)$", text.strip())
     return match[1] if match else None
 
