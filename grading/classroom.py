@@ -105,9 +105,19 @@ class SafeGenerateFeedback(GenerateFeedback):
                     folder = Path(self.coursedir.root) / self.coursedir.feedback_directory / row["student"] / assignment.name
                     page = feedback.page(row["student"], [batch.sheet_of(assignment, row)])
                     batch.write_if_changed(folder / f"{assignment.name}.html", page)
+                    self._carry(row["student"], assignment.name, folder)
                     self.log.info("%s 的反馈已写好", row["student"])
         if not found:
             _refuse(self, f"成绩簿里没有 {self.coursedir.student_id} 的 {assignment.name}：先评分")
+
+
+    def _carry(self, student, assignment, folder):
+        """What the exchange wants beside a page: the time and the secret of the submission that the page belongs to."""
+        submitted = Path(self.coursedir.root) / self.coursedir.submitted_directory / student / assignment
+        files = intake.read_plain(submitted)[0] if submitted.is_dir() else {}
+        for name in ("timestamp.txt", "submission_secret.txt"):
+            if name in files:
+                batch.write_if_changed(folder / name, files[name][:200].decode("utf-8", "replace"))
 
 
 def install(config):

@@ -47,7 +47,12 @@ def test_autograde_and_feedback_go_through_the_sandbox(course, toy):
         assert {s.student.id: s.score for s in book.assignment_submissions(toy.name)} == {"good": 10, "cheat": 0, "broken": 0}
     assert (course / "grades" / "autograded" / "good" / toy.name / f"{toy.name}.ipynb").exists()
     assert (course / "grades" / "grades.csv").exists()
+    submitted = course / "submissions" / "cheat" / toy.name
+    for name in ("timestamp.txt", "submission_secret.txt"):  # the exchange writes them and wants them back beside the page
+        (submitted / name).write_text(f"this is {name}")
     nbgrader(course, "generate_feedback", toy.name, "--student=cheat")
+    returned = course / "grades" / "returned" / "cheat" / toy.name
+    assert all((returned / name).read_text() == f"this is {name}" for name in ("timestamp.txt", "submission_secret.txt"))
     page = (course / "grades" / "returned" / "cheat" / toy.name / f"{toy.name}.html").read_text("utf-8")
     assert "得分" in page and "hidden_input" not in page
     assert not (course / "grades" / "returned" / "good").exists()
