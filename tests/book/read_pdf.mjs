@@ -33,5 +33,4 @@ async function walk(items, depth) {
   }
 }
 await walk(await pdf.getOutline(), 1);
-process.stdout.write(JSON.stringify({ pages, outline, links, fonts }));
-process.exit(0);
+process.stdout.write(JSON.stringify({ pages, outline, links, fonts }), () => process.exit(0)); // not before a pipe has taken it all
