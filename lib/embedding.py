@@ -1,10 +1,11 @@
 """嵌入：编号变成向量（查表），以及向量之间怎样算相似。
 
+V 是词表大小，也就是表的行数；d 是一个向量有几个数。
 零向量没有方向：余弦相似度和单位化遇到它会报错，而不是悄悄给出 0 或 nan。
 """
 import numpy as np
 
-from lib._checks import as_count, as_float, as_ids
+from lib._checks import as_count, as_float, as_ids  # 入口检查：正整数、实数数组、0…n-1 的编号；不合格就报错
 
 __all__ = ["embed", "one_hot", "normalize", "cosine_similarity", "euclidean_distance", "nearest", "analogy"]
 
@@ -20,12 +21,12 @@ def embed(table, ids):
 
 
 def one_hot(ids, n):
-    """独热向量：第 ids[i] 个位置是 1，其余是 0。
+    """独热向量：第 ids[i] 个位置（从 0 数起）是 1，其余是 0。
 
     形状：ids 整数 [...], n 整数 -> [..., n]
-    错误：同 embed。
+    错误：编号不在 0…n-1 之内时 IndexError；编号不是整数时 TypeError；n 不是正整数时报错。
     """
-    return np.eye(as_count(n, "n"))[as_ids(ids, "ids", n)]
+    return np.eye(as_count(n, "n"))[as_ids(ids, "ids", n)]  # 单位矩阵的第 i 行就是编号 i 的独热向量
 
 
 def normalize(x):
@@ -48,7 +49,7 @@ def cosine_similarity(a, b):
     """夹角的余弦 a·b / (|a| |b|)：只看方向，不看长短；1 同向，0 垂直，-1 反向。
 
     形状：a [..., d], b [..., d] -> [...]
-    错误：有零向量、最后一轴长度不同时 ValueError。
+    错误：有零向量、最后一轴长度不同、前面的轴不能互相广播时 ValueError。
     """
     a, b = normalize(a), normalize(b)
     _check_pair(a, b)
@@ -59,7 +60,7 @@ def euclidean_distance(a, b):
     """直线距离 |a - b|。单位化之后它与余弦给出同样的排名：|a - b|² = 2 - 2cos。
 
     形状：a [..., d], b [..., d] -> [...]
-    错误：最后一轴长度不同时 ValueError。
+    错误：最后一轴长度不同、前面的轴不能互相广播时 ValueError。
     """
     a, b = as_float(a, "a"), as_float(b, "b")
     _check_pair(a, b)
@@ -82,10 +83,11 @@ def nearest(table, query, k, metric="cosine", exclude=()):
         raise ValueError(f"k={k} 太大：表有 {len(table)} 行，去掉 exclude 后只剩 {len(table) - len(excluded)} 行")
     if metric == "cosine":
         lengths = np.sqrt((table * table).sum(-1))
+        # 与每一行的余弦；零向量的长度先当作 1，免得除以 0
         score = table @ normalize(query) / np.where(lengths == 0, 1, lengths)
         score[lengths == 0] = -2  # 比最小的余弦 -1 还小
     elif metric == "euclidean":
-        score = -euclidean_distance(table, query)
+        score = -euclidean_distance(table, query)  # 越近得分越高
     else:
         raise ValueError(f'metric 应是 "cosine" 或 "euclidean"，收到 {metric!r}')
     score[excluded] = -np.inf
@@ -101,7 +103,7 @@ def analogy(table, a, b, c, k=1):
     """
     table = _check_table(table)
     a, b, c = as_ids([a, b, c], "a、b、c", len(table))
-    return nearest(table, table[a] - table[b] + table[c], k, exclude=(a, b, c))
+    return nearest(table, table[a] - table[b] + table[c], k, exclude=(a, b, c))  # 不排除的话，最近的往往就是输入自己
 
 
 def _check_table(table):
