@@ -1,6 +1,7 @@
 """注意力：谁能看谁（掩码）、看多少（softmax 权重）、看到什么（加权的 V），以及把它分成多个头。
 
-符号：n_q 个查询、n_k 个键，每个头宽 d_head；h 个查询头，n_kv_heads 个键值头。
+符号：n_q 个查询、n_k 个键，q 和 k 每个头宽 d_head，v 宽 d_v；n_heads 个查询头，n_kv_heads 个键值头。
+GQA（分组查询注意力）让几个查询头共用一个键值头；MQA（多查询注意力）让全部查询头共用一个。
 掩码有两种写法，处处通用：布尔（True = 可以看）或加到得分上的浮点数（0 / -inf）。
 n_k 大于 n_q 时最后一个查询对齐最后一个键：前面多出来的是键值缓存里的旧词元。
 """
@@ -8,7 +9,7 @@ import math
 
 import numpy as np
 
-from lib._checks import as_count, as_float
+from lib._checks import as_count, as_float  # 入口检查：正整数、实数数组；不合格就报错
 from lib.functional import linear, softmax
 
 __all__ = ["causal_mask", "sliding_window_mask", "scaled_dot_product_attention", "causal_attention",
@@ -40,6 +41,7 @@ def sliding_window_mask(n_q, window, n_k=None):
     if window is None:
         return causal
     n_q, n_k = causal.shape
+    # 第二个下三角是比自己早 window 个以上（含 window）的键，从看得见的里面去掉
     return causal & ~np.tri(n_q, n_k, n_k - n_q - as_count(window, "window"), dtype=bool)
 
 
@@ -70,7 +72,7 @@ def causal_attention(q, k, v, scale=None, window=None, block=32):
     形状：q [..., n_kv_heads*groups, n_q, d_head], k [..., n_kv_heads, n_k, d_head], v [..., n_kv_heads, n_k, d_v]
         -> [..., n_kv_heads*groups, n_q, d_v]（n_k >= n_q）
     错误：形状对不上、n_k < n_q 时 ValueError。
-    来源：分块的想法见《FlashAttention》；这里一块看全它的键，所以不需要在线 softmax。
+    来源：分块的想法见《FlashAttention》；这里一块一次看全它的键，所以不需要边读边改最大值与行和（在线 softmax）。
     """
     q, k, v, heads = _group_queries(q, k, v)
     n_q, n_k = q.shape[-2], k.shape[-2]
@@ -78,6 +80,7 @@ def causal_attention(q, k, v, scale=None, window=None, block=32):
         raise ValueError(f"n_k={n_k} 小于 n_q={n_q}：键至少要包括查询自己，缓存只会让键更多")
     block, window = as_count(block, "block"), window if window is None else as_count(window, "window")
     q = q * (1 / math.sqrt(q.shape[-1]) if scale is None else scale)
+    # lead 是最后两轴之前的轴：批和头；分组时头占两个轴 [n_kv_heads, groups]
     lead = np.broadcast_shapes(q.shape[:-2], k.shape[:-2], v.shape[:-2])
     q, k, v = (np.broadcast_to(x, (*lead, *x.shape[-2:])) for x in (q, k, v))  # 视图，不复制
     output = np.empty((*lead, n_q, v.shape[-1]), q.dtype)
@@ -90,10 +93,11 @@ def causal_attention(q, k, v, scale=None, window=None, block=32):
 def _attend_in_blocks(q, k, v, output, window, block):
     """一个序列的各头：一次 block 个查询，结果写进 output。q 已经缩放过。"""
     n_q, n_k = q.shape[-2], k.shape[-2]
-    ahead = _additive(causal_mask(min(block, n_q)), q.dtype)
+    ahead = _additive(causal_mask(min(block, n_q)), q.dtype)  # 一块之内：排在自己后面的键加 -inf
     for start in range(0, n_q, block):
         stop = min(start + block, n_q)
         last = n_k - n_q + stop  # 这一块的最后一个查询只看得到 last 个键
+        # 块里第一个查询的窗口从哪里开始；再往前的键，这一块谁都看不到
         first = 0 if window is None else max(0, last - (stop - start) - window + 1)
         scores = q[..., start:stop, :] @ k[..., first:last, :].swapaxes(-1, -2)
         if window is None:
@@ -152,8 +156,8 @@ def multi_head_attention(x, params, n_heads, n_kv_heads=None, mask=None, *, rota
     """多头注意力：先用完整的 W_Q、W_K、W_V 投影，再切成头；每个头都看得到全部 d 维。
 
     n_kv_heads 小于 n_heads 是 GQA，等于 1 是 MQA。rotate(头, 起始位置) 给 q、k 加上旋转位置编码。
-    is_causal=True 由函数自己加因果掩码（window 是窗口），不必传 mask；此时 need_weights=False 改走更快的
-    causal_attention，权重返回 None。cache.append(k, v) 存下新的键值并交回全部，cache.length 是已有的个数；
+    偏置 params.b_Q、b_K、b_V、b_O 可以没有。is_causal=True 由函数自己加因果掩码（window 是滑动窗口，None = 不限），
+    不必传 mask；此时 need_weights=False 改走更快的 causal_attention，权重返回 None；传了 mask 就只按 mask。cache.append(k, v) 存下新的键值并交回全部，cache.length 是已有的个数；
     有缓存而没有掩码时一定是因果的，因为旧词元的键值没有看过新词元。
 
     形状：x [..., n, d], params.W_Q [d, n_heads*d_head], params.W_K [d, n_kv_heads*d_head],
@@ -182,6 +186,7 @@ def multi_head_attention(x, params, n_heads, n_kv_heads=None, mask=None, *, rota
 
 
 def _project(x, params, name):
+    """x W_名字 + b_名字，偏置可以没有。"""
     if f"W_{name}" not in params:
         raise ValueError(f"params 缺少 W_{name}；应含 W_Q、W_K、W_V、W_O（可选 b_Q…b_O），收到 {sorted(params)}")
     return linear(x, params[f"W_{name}"], params.get(f"b_{name}"))
@@ -197,19 +202,20 @@ def _project_qkv(x, params):
         stop = start + params[f"W_{name}"].shape[1]
         parts.append(everything[..., start:stop])
         if params.get(f"b_{name}") is not None:
-            parts[-1][...] += params[f"b_{name}"]
+            parts[-1][...] += params[f"b_{name}"]  # 切出的是视图，[...] 就地加进 everything
         start = stop
     return parts
 
 
 def _side_by_side(matrices):
     """几个矩阵若恰是同一块内存从左到右的视图，交回那个大矩阵，否则 None；视图永远与它一致，所以不怕参数被改动。"""
-    whole = getattr(matrices[0], "base", None)
+    whole = getattr(matrices[0], "base", None)  # NumPy 视图的 base 是它所在的那个数组
     if whole is None or whole.ndim != 2 or any(getattr(W, "base", None) is not whole for W in matrices):
         return None
     start = 0
     for W in matrices:
         segment = whole[:, start : start + W.shape[1]]
+        # 形状、步长、起始地址都相同，才是同一段内存
         if W.shape != segment.shape or W.strides != segment.strides or W.ctypes.data != segment.ctypes.data:
             return None
         start += W.shape[1]
@@ -235,6 +241,7 @@ def _masked(scores, mask):
 
 
 def _additive(mask, dtype):
+    """布尔掩码（True = 可以看）变成加到得分上的 0 / -inf。"""
     return np.where(mask, 0, -np.inf).astype(dtype)
 
 
@@ -255,7 +262,10 @@ def _check_qkv(q, k, v):
 
 
 def _group_queries(q, k, v):
-    """键值头比查询头少时，把查询头按组排成 [n_kv_heads, groups]，k、v 添一个长度为 1 的组轴去广播。"""
+    """键值头比查询头少时，把查询头按组排成 [n_kv_heads, groups]，k、v 添一个长度为 1 的组轴去广播。
+
+    第四项是查询头数，用来把输出排回去；头数相同或没有头那一轴时不分组，它是 None。
+    """
     q, k, v = as_float(q, "q"), as_float(k, "k"), as_float(v, "v")
     if min(q.ndim, k.ndim, v.ndim) < 3 or q.shape[-3] == k.shape[-3]:
         return *_check_qkv(q, k, v), None
