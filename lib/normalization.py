@@ -4,7 +4,7 @@
 """
 import numpy as np
 
-from lib._checks import as_float
+from lib._checks import as_float  # 入口检查：变成实数数组，不合格就报错
 
 __all__ = ["layer_norm", "rms_norm", "batch_norm", "apply_norm"]
 
@@ -31,7 +31,7 @@ def rms_norm(x, gain=None, eps=1e-6):
     """
     x = _check(x, eps)
     mean_square = (x * x).mean(-1, keepdims=True)
-    return _affine(_divide_by_root(x.copy(), mean_square, eps), gain, None)
+    return _affine(_divide_by_root(x.copy(), mean_square, eps), gain, None)  # 复制一份：下面就地除，不能改动输入
 
 
 def batch_norm(x, gain=None, bias=None, eps=1e-5, running=None):
@@ -44,15 +44,15 @@ def batch_norm(x, gain=None, bias=None, eps=1e-5, running=None):
     来源：《Batch Normalization》算法 1。
     """
     x = _check(x, eps)
-    rows = tuple(range(x.ndim - 1))
+    axes = tuple(range(x.ndim - 1))  # 除最后一轴外的全部轴
     if running is not None:
         mean, variance = (_feature(value, name, x) for value, name in zip(running, ("均值", "方差"), strict=True))
         if (variance < 0).any():
             raise ValueError(f"running 的方差应不小于 0，收到最小值 {variance.min()}；顺序是（均值, 方差）")
-    elif x.size == x.shape[-1]:
+    elif x.size == x.shape[-1]:  # 总共只有一个词元
         raise ValueError(f"x 只有一行（形状 {x.shape}），跨词元的方差无从谈起；推理时请传 running=(均值, 方差)")
     else:
-        mean, variance = x.mean(rows, keepdims=True), x.var(rows, keepdims=True)
+        mean, variance = x.mean(axes, keepdims=True), x.var(axes, keepdims=True)
     return _affine(_divide_by_root(x - mean, variance, eps), gain, bias)
 
 
@@ -60,7 +60,7 @@ def apply_norm(x, params, kind, eps):
     """按名字选归一化：kind="layer" 用 params 里的 gain 和 bias（可没有），kind="rms" 只用 gain。
 
     形状：x [..., n, d], params.gain [d], kind 归一化名, eps 标量 -> [..., n, d]
-    错误：kind 不认识时 ValueError。
+    错误：kind 不认识时 ValueError；其余同 layer_norm、rms_norm。
     """
     if kind == "layer":
         return layer_norm(x, params.get("gain"), params.get("bias"), eps)
@@ -70,6 +70,7 @@ def apply_norm(x, params, kind, eps):
 
 
 def _divide_by_root(y, variance, eps):
+    """y / √(variance + eps)，写回 y。"""
     if eps == 0 and (variance == 0).any():
         raise ValueError("eps=0，而有一行（BatchNorm 是一列）的方差为 0，除不了；请给 eps 一个小的正数，如 1e-5")
     y /= np.sqrt(variance + eps)  # y 是刚建的数组，就地除
@@ -77,6 +78,7 @@ def _divide_by_root(y, variance, eps):
 
 
 def _affine(y, gain, bias):
+    """乘增益、加偏置，写回 y；是 None 的那一步跳过。"""
     if gain is not None:
         y *= _feature(gain, "gain", y)
     if bias is not None:
@@ -85,6 +87,7 @@ def _affine(y, gain, bias):
 
 
 def _feature(value, name, x):
+    """每个特征一个数的数组 [d]，换成与 x 同样的精度。"""
     value = as_float(value, name).astype(x.dtype, copy=False)
     if value.shape != x.shape[-1:]:
         raise ValueError(f"{name} 应是 {x.shape[-1:]}（每个特征一个数），收到 {value.shape}")
@@ -95,6 +98,6 @@ def _check(x, eps):
     x = as_float(x, "x")
     if x.size == 0 or x.ndim == 0:
         raise ValueError(f"x 应是 [..., d] 且不为空，收到形状 {x.shape}")
-    if not eps >= 0:
+    if not eps >= 0:  # 写成 not：eps 是 nan 时也报错
         raise ValueError(f"eps 应不小于 0，收到 {eps}")
     return x
