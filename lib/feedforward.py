@@ -1,11 +1,14 @@
-"""前馈网络（FFN）：对每个词元单独做同一个两层小网络；词元之间不交换信息。"""
+"""前馈网络（FFN）：对每个词元单独做同一个两层小网络；词元之间不交换信息。
+
+d 是词元向量的宽度，d_ff 是中间那一层的宽度；⊙ 是逐个相乘。
+"""
 from functools import partial
 
 from lib.functional import gelu, linear, relu, silu
 
 __all__ = ["ACTIVATIONS", "feed_forward", "swiglu_feed_forward"]
 
-# "gelu" 是 GPT-2 用的 tanh 近似；"gelu_exact" 用 Φ 本身
+# "gelu" 是 GPT-2 用的 tanh 近似；"gelu_exact" 用标准正态的累积概率本身，不近似
 ACTIVATIONS = {"relu": relu, "gelu": partial(gelu, approximate="tanh"), "gelu_exact": gelu, "silu": silu}
 
 
@@ -45,6 +48,7 @@ def swiglu_feed_forward(x, params):
 
 
 def _check(params, *names):
+    """缺少哪个权重，当场说清楚。"""
     missing = [name for name in names if name not in params]
     if missing:
         raise ValueError(f"params 缺少 {'、'.join(missing)}；收到 {sorted(params)}")
