@@ -54,19 +54,21 @@ def pre_ln(x, f, norm):
 def transformer_block(x, params, config, mask=None, cache=None, *, is_causal=False, record=None):
     """一层：注意力让词元互相看，前馈让每个词元自己想；两个子层都按 config.norm_position 包好。
 
-    掩码、cache、is_causal 的含义同 multi_head_attention：mask=None 而没有缓存、is_causal=False 时互相都看得见。
+    mask 是布尔（True = 可以看）或加到得分上的 0 / -inf；is_causal=True 由注意力自己加因果掩码，不必传 mask；
+    cache 是这一层的键值缓存，给了它就只算新词元，没有另给 mask 时一定是因果的。三样都没有时，词元互相都看得见。
     record 是一个空字典时，留下注意力权重 "weights"、两个子层的输出 "attention" 和 "ffn"。
 
     形状：x [..., n, d], params 参数, config 设置 -> [..., n, d]
     错误：参数缺少或形状不对时 ValueError。
     来源：《Attention Is All You Need》3.1；《Language Models are Unsupervised Multitask Learners》2.3。
     """
+    # wrap(x, 子层, 归一化) 是 pre_ln 或 post_ln
     wrap = {"pre": pre_ln, "post": post_ln}[config.norm_position]
 
     def attend(h):
         y, weights = multi_head_attention(
             h, params["attention"], config.n_heads, config.n_kv_heads, mask, cache=cache, rotate=_rotation(config),
-            is_causal=is_causal, window=config.window, need_weights=record is not None)
+            is_causal=is_causal, window=config.window, need_weights=record is not None)  # 不要权重时注意力更快
         return _keep(record, y, weights=weights, attention=y)
 
     def think(h):
@@ -82,18 +84,21 @@ def transformer_block(x, params, config, mask=None, cache=None, *, is_causal=Fal
 
 
 def _add(x, y):
+    """x + y，不许广播。"""
     if np.shape(x) != np.shape(y):
         raise ValueError(f"残差的两路形状应相同：x {np.shape(x)}，f 给出 {np.shape(y)}")
     return np.add(x, y)
 
 
 def _rotation(config):
+    """给注意力的旋转：收到头 [..., n, d_head] 和第一个词元的位置；不用 RoPE 时是 None。"""
     if config.position != "rotary":
         return None
     return lambda heads, start: rotary(heads, np.arange(start, start + heads.shape[-2]), config.rope_base)
 
 
 def _keep(record, y, **arrays):
+    """把沿途的数组记进 record（None 就不记），原样返回 y。"""
     if record is not None:
         record.update(arrays)
     return y
