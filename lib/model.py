@@ -1,6 +1,7 @@
 """一个 GPT：同一个 Config 从 2017 年的配方走到 GPT-2，再走到 Llama，只是换几个设置。
 
-参数放在嵌套字典里（行向量写法，W: [进, 出]），方括号里的项只在对应设置下存在：
+参数放在嵌套字典里（行向量写法，W: [进, 出]），方括号里的项只在对应设置下存在。
+V = vocab_size，d = d_model，h = n_heads，kv = 键值头数（n_kv_heads，缺省等于 h）：
 
     {"wte": [V, d],                                       词元嵌入表
      ["wpe": [context_length, d]],                        position="learned"
@@ -20,7 +21,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lib._checks import as_count, as_ids
+from lib._checks import as_count, as_ids  # 入口检查：正整数、0…n-1 的编号；不合格就报错
 from lib.block import transformer_block
 from lib.embedding import embed
 from lib.feedforward import ACTIVATIONS
@@ -47,7 +48,7 @@ class Config:
     d_model: int
     n_layers: int
     n_heads: int
-    n_kv_heads: int | None = None  # None = n_heads；更小是 GQA，1 是 MQA
+    n_kv_heads: int | None = None  # None = n_heads；更小是 GQA（几个查询头共用一个键值头），1 是 MQA
     d_ff: int | None = None  # None = 4·d_model，swiglu 是 8/3·d_model（三个矩阵的参数恰好等于两个 4 倍的）
     norm: str = "layer"  # "layer" / "rms"
     norm_position: str = "pre"  # "pre" / "post"
@@ -93,6 +94,7 @@ class Config:
 
 _LLAMA = dict(norm="rms", position="rotary", activation="swiglu", bias=False, tie_embeddings=False)
 
+# 位置参数依次是 vocab_size, context_length, d_model, n_layers, n_heads, n_kv_heads, d_ff。
 # 只是设置，不含权重；建立大模型前先看 lib.accounting 数出的参数量
 PRESETS = {
     # 2017 年的配方，只取解码器那一半（没有编码器和交叉注意力）
@@ -114,6 +116,7 @@ PRESETS = {
 
 def parameter_shapes(config):
     """与 GPT(config).params 同样布局的嵌套字典，值是形状；布局只在这里写一次。"""
+    # q、kv 是全部查询头、全部键值头接起来的宽度
     d, d_ff, q, kv = config.d_model, config.ffn_width, config.n_heads * config.d_head, config.kv_heads * config.d_head
 
     def layer(**weights):  # W_名字: (进, 出)，需要时配一个偏置 b_名字: (出,)
@@ -140,7 +143,7 @@ def parameter_shapes(config):
 
 
 def pack(params):
-    """同样的参数，换成逐个生成最快的存法；数值和形状都不变。读进来的权重已经这样存，随机初始化的没有（它们要训练）。
+    """同样的参数，换成逐个生成最快的存法；数值和形状都不变。读进来的权重已经这样存；随机初始化的没有，因为那是要拿去训练的。
 
     生成一个词元要把全部权重从内存读一遍，快慢只看读得顺不顺：每个矩阵让较长的一轴连续；
     W_Q、W_K、W_V 并排放进一个大矩阵，各是它的一段视图，注意力便能一次乘完。
@@ -186,7 +189,7 @@ class GPT:
         """每个位置对下一个词元的得分。给了 cache 就接在已有的词元之后，只算新的位置。
 
         last_only=True 只算最后一个位置的 logits：生成时别的位置用不上，而词表那次乘法很大。
-        record 是一个空字典时留下沿途的数组："embedding"、"blocks"（每层一个字典）、"final"、"logits"。
+        cache 是 lib.generation 的 KVCache；record 是一个空字典时留下沿途的数组："embedding"、"blocks"（每层一个字典）、"final"、"logits"。
 
         形状：ids 整数 [..., n] -> [..., n, vocab_size]（n <= context_length）
         错误：编号不在词表内时 IndexError；总长超过 context_length 时 ValueError。
@@ -210,6 +213,7 @@ class GPT:
         return logits
 
     def _check_cache(self, cache):
+        """缓存与模型对得上就返回已存的词元数，否则报错。"""
         lengths, n_layers = [layer.length for layer in cache.layers], self.config.n_layers
         if len(lengths) != n_layers:
             raise ValueError(f"缓存有 {len(lengths)} 层，模型有 {n_layers} 层；请用 KVCache(model.config)")
@@ -218,6 +222,7 @@ class GPT:
         return lengths[0]
 
     def _embed(self, ids, start):
+        """查词元嵌入表，再加上从 start 起的位置编码（RoPE 不在这里，在注意力里）。"""
         config = self.config
         ids = as_ids(ids, "ids", config.vocab_size)
         if ids.ndim == 0 or ids.size == 0:
@@ -238,7 +243,7 @@ class GPT:
     @classmethod
     def from_pretrained(cls, folder, dtype=np.float32):
         """读 Hugging Face 布局的文件夹：config.json 和 model.safetensors（可分片），GPT-2 或 Llama。不联网。"""
-        from lib.checkpoint import read_folder
+        from lib.checkpoint import read_folder  # 用到时才导入：只有读写文件需要 safetensors
         return cls._from_tensors(*read_folder(folder), dtype)
 
     @classmethod
@@ -260,7 +265,10 @@ class GPT:
 
 
 def _initialize(config, rng, dtype):
-    """GPT-2 的初始化：权重 N(0, 0.02²)，偏置 0，增益 1；写回残差流的矩阵再除以 √(2L)，免得残差流越加越大。"""
+    """GPT-2 的初始化：权重 N(0, 0.02²)，偏置 0，增益 1；写回残差流的矩阵再除以 √(2L)（L 层，每层写回两次），免得残差流越加越大。
+
+    来源：《Language Models are Unsupervised Multitask Learners》2.3。
+    """
     if not isinstance(rng, np.random.Generator):
         raise TypeError(f"rng 应是 numpy.random.default_rng(种子)，收到 {type(rng).__name__}")
     into_residual = {"W_O", "W_2", "W_down"}
@@ -273,6 +281,7 @@ def _initialize(config, rng, dtype):
         if len(shape) == 1:
             return np.full(shape, 1 if name == "gain" else 0, dtype)
         scale = 0.02 / math.sqrt(2 * config.n_layers) if name in into_residual else 0.02
+        # standard_normal 只会生成 float32 和 float64；别的精度先用 float32，最后再换
         array = rng.standard_normal(shape, dtype=np.float64 if dtype == np.float64 else np.float32)
         array *= scale
         return array.astype(dtype, copy=False)
@@ -281,6 +290,7 @@ def _initialize(config, rng, dtype):
 
 
 def _check_params(params, shapes):
+    """params 的布局、形状和精度与设置相符，否则把不符之处一次说全。"""
     expected = dict(_leaves(shapes))
     arrays = dict(_leaves(params))
     problems = [f"缺少 {name} {shape}" for name, shape in expected.items() if name not in arrays]
@@ -295,7 +305,7 @@ def _check_params(params, shapes):
 
 
 def _leaves(tree, path=""):
-    """嵌套字典里的每个叶子：(“blocks.0.attention.W_Q”, 值)。"""
+    """嵌套字典里的每个叶子：("blocks.0.attention.W_Q", 值)。"""
     if isinstance(tree, (dict, list)):
         for key, value in tree.items() if isinstance(tree, dict) else enumerate(tree):
             yield from _leaves(value, f"{path}.{key}" if path else str(key))
@@ -304,5 +314,6 @@ def _leaves(tree, path=""):
 
 
 def _keep(record, **arrays):
+    """把沿途的数组记进 record；None 就不记。"""
     if record is not None:
         record.update(arrays)
