@@ -5,7 +5,7 @@
 """
 import numpy as np
 
-from lib._checks import as_count, as_ids
+from lib._checks import as_count, as_ids  # 入口检查：个数、0…n-1 的编号；不合格就报错
 from lib.sampling import sample
 
 __all__ = ["KVCache", "LayerCache", "window_start", "generate", "stream"]
@@ -52,6 +52,7 @@ class LayerCache:
     def __init__(self, shape, dtype=np.float32):
         # 内存里词元那一轴连续：逐个生成时一个查询要读遍全部 k 和 v，这样读最快
         in_memory = (*shape[:2], shape[3], shape[2])
+        # swapaxes 只换看法不动内存：用起来仍是 [batch, n_kv_heads, capacity, d_head]
         self.k, self.v = (np.empty(in_memory, dtype).swapaxes(-1, -2) for _ in range(2))
         self.length = 0
 
@@ -65,7 +66,7 @@ class LayerCache:
         错误：形状或精度与建缓存时不符、装不下时报错。
         """
         batch, heads, capacity, width = self.k.shape
-        expected = (batch, heads, *k.shape[-2:-1], width)
+        expected = (batch, heads, *k.shape[-2:-1], width)  # 倒数第二轴是词元数，多少都行
         single = batch == 1 and k.ndim == 3
         if k.shape != v.shape or k.shape != (expected[1:] if single else expected):
             raise ValueError(f"这个缓存装 [batch={batch}, n_kv_heads={heads}, n, d_head={width}] 的 k 和 v，"
@@ -97,7 +98,10 @@ def generate(model, ids, max_new_tokens, *, rng=None, temperature=1.0, top_k=Non
              use_cache=True):
     """接着 ids 生成至多 max_new_tokens 个词元，返回提示和新词元（整数列表）；遇到 stop_ids 里的词元就停（含它）。
 
-    temperature=0 是贪心，可以不给 rng。ids 不会被改动。
+    采样的顺序是 temperature（温度，除 logits）→ top_k（只留得分最高的几个）→ top_p（只留概率加起来够 p 的前几个）；
+    后两项 None 是不筛。temperature=0 是贪心，可以不给 rng；否则 rng 是 numpy.random.default_rng(种子)。
+    use_cache=False 每步都从头重算，词元相同，只是慢。ids 不会被改动。
+
     错误：ids 为空或不是一维、编号不在词表内、max_new_tokens 为负时报错。
     """
     new = stream(model, ids, max_new_tokens, rng=rng, temperature=temperature, top_k=top_k, top_p=top_p,
@@ -107,18 +111,20 @@ def generate(model, ids, max_new_tokens, *, rng=None, temperature=1.0, top_k=Non
 
 def stream(model, ids, max_new_tokens, *, rng=None, temperature=1.0, top_k=None, top_p=None, stop_ids=(),
            use_cache=True):
-    """同 generate，但逐个交出新词元：每算出一个就能显示一个。"""
+    """同 generate，但逐个交出新词元：每算出一个就能显示一个。参数和错误也相同。"""
     context = model.config.context_length
     ids = as_ids(ids, "ids", model.config.vocab_size)
     if ids.ndim != 1 or ids.size == 0:
         raise ValueError(f"ids 应是一维、至少一个词元的提示，收到形状 {ids.shape}；多个提示请分别生成")
     max_new_tokens = as_count(max_new_tokens, "max_new_tokens", 0)
     cache = KVCache(model.config, dtype=model.dtype) if use_cache else None
+    # 逐步生成放在另一个函数里：那里有 yield，要到取第一个词元才执行；上面的检查则在调用时就做
     return _steps(model, ids.tolist(), max_new_tokens, cache, context, set(stop_ids),
                   lambda logits: sample(logits, rng, temperature, top_k, top_p))
 
 
 def _steps(model, ids, max_new_tokens, cache, context, stop_ids, choose):
+    """一步一个词元；choose 从最后一行 logits 里选出编号，start 是窗口从第几个词元开始。"""
     start = 0
     for _ in range(max_new_tokens):
         previous, start = start, window_start(len(ids), context)
@@ -127,7 +133,7 @@ def _steps(model, ids, max_new_tokens, cache, context, stop_ids, choose):
         else:
             if start != previous:
                 cache.reset()  # 窗口挪了，位置全变了，旧的 K、V 不能再用
-            new = ids[start + cache.length :]
+            new = ids[start + cache.length :]  # 第一步是整个提示，以后每步只有一个
         logits = model(np.array(new), cache=cache, last_only=True)[-1]
         ids.append(int(choose(logits)))
         yield ids[-1]
