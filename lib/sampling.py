@@ -1,10 +1,11 @@
 """采样：从最后一行 logits 里选出下一个词元。
 
 顺序是 温度 → top-k → top-p → 抽取。筛掉的词元得到 -inf，softmax 之后概率恰好是 0，剩下的自动重新归一。
+V 是词表大小；T、k、p 是三步各自的参数。
 """
 import numpy as np
 
-from lib._checks import as_count, as_float
+from lib._checks import as_count, as_float  # 入口检查：正整数、实数数组；不合格就报错
 from lib.functional import softmax
 
 __all__ = ["greedy", "apply_temperature", "top_k_filter", "top_p_filter", "sample"]
@@ -33,7 +34,7 @@ def apply_temperature(logits, T):
     if T == 0:
         best = np.arange(logits.shape[-1]) == greedy(logits)[..., None]
         return np.where(best, logits, -np.inf)
-    with np.errstate(over="ignore", invalid="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):  # 溢出和 -inf / inf 在下面处理
         scaled = logits / T
         if not np.isfinite(scaled.max(-1)).all():  # T 太小，除法溢出：先减去最大值，分布不变
             scaled = (logits - logits.max(-1, keepdims=True)) / T
@@ -68,6 +69,7 @@ def top_p_filter(logits, p):
     if p == 1:
         return logits.copy()  # 不去累加：舍入会让尾巴上的词元被误删
     order = np.argsort(-logits, axis=-1, kind="stable")
+    # 按得分从高到低排好；用 float64 累加，舍入才不会挪动边界
     probabilities = np.take_along_axis(softmax(logits.astype(np.float64)), order, axis=-1)
     before = probabilities.cumsum(-1) - probabilities  # 排在它前面的总和；不到 p 就留下
     keep = np.zeros(logits.shape, dtype=bool)
@@ -76,7 +78,7 @@ def top_p_filter(logits, p):
 
 
 def sample(logits, rng, temperature=1.0, top_k=None, top_p=None):
-    """按 softmax 概率抽一个词元；temperature=0 是贪心，不用随机数（rng 可以是 None）。
+    """按 softmax 概率抽一个词元；temperature=0 是贪心，不用随机数（rng 可以是 None）。top_k、top_p 是 None 就不筛。
 
     形状：logits [..., V], rng 随机数 -> 整数 [...]
     错误：temperature > 0 而 rng 不是 numpy.random.Generator 时 TypeError；其余同各个筛选函数。
@@ -90,12 +92,14 @@ def sample(logits, rng, temperature=1.0, top_k=None, top_p=None):
         logits = top_k_filter(logits, top_k)
     if top_p is not None:
         logits = top_p_filter(logits, top_p)
+    # cdf 是累积概率：把 0 到 1 按概率分成 V 格，随机数落在哪一格就选哪个词元
     cdf = softmax(logits.astype(np.float64)).cumsum(-1)
     cdf /= cdf[..., -1:]  # 末位恰好是 1，而 rng.random() < 1，所以总能落在一格里
     return (cdf <= rng.random(logits.shape[:-1] + (1,))).sum(-1)  # 概率为 0 的格子没有宽度，永远抽不到
 
 
 def _check(logits):
+    """实数数组 [..., V]，每行至少有一个有限的得分，没有 nan 和 +inf。"""
     logits = as_float(logits, "logits")
     if logits.ndim == 0 or logits.size == 0:
         raise ValueError(f"logits 应是 [..., V] 且不为空，收到形状 {logits.shape}")
