@@ -1,10 +1,11 @@
 """记账：参数量、计算量、键值缓存的字节数，全部由设置直接算出，不必建立模型。
 
-config 是 lib.model 的 Config（或任何有同名属性的对象）。计算量只数矩阵乘法，一次乘加算 2 FLOPs。
+config 是 lib.model 的 Config（或任何有同名属性的对象）；n、L、V、d 是词元数、层数、词表大小、d_model，
+q、kv 是全部查询头、全部键值头接起来的宽度。计算量只数矩阵乘法，一次乘加算 2 FLOPs。
 """
 from dataclasses import dataclass
 
-from lib._checks import as_count
+from lib._checks import as_count  # 入口检查：不小于 1（或给定下限）的整数，不合格就报错
 
 __all__ = ["parameter_table", "count_parameters", "flops_table", "forward_flops", "kv_cache_bytes", "moe_parameters",
            "Row", "Published", "MODELS"]
@@ -68,6 +69,7 @@ def flops_table(config, n):
     """
     n, d, L = as_count(n, "n"), config.d_model, config.n_layers
     q, kv = config.n_heads * config.d_head, config.kv_heads * config.d_head
+    # [n, a] 乘 [a, b] 是 2·n·a·b FLOPs。投影有 Q、O（宽 q）和 K、V（宽 kv）；分数有两次 2·n·n·q
     matrices = 3 if config.activation == "swiglu" else 2
     return {"投影": L * 2 * n * d * (2 * q + 2 * kv), "分数": L * 4 * n * n * q,
             "前馈": L * 2 * n * d * config.ffn_width * matrices, "输出": 2 * n * d * config.vocab_size}
@@ -82,7 +84,9 @@ def kv_cache_bytes(config, n_tokens, batch=1, bytes_per_value=2):
     """键值缓存的字节数：2（K 和 V）× 层数 × batch × 词元数 × 键值头数 × d_head × 每个数的字节数。
 
     config 可以是 Config，也可以是三个数 (n_layers, n_kv_heads, d_head) 或以它们为键的字典。
-    有滑动窗口时，窗口之外的词元不必留。
+    有滑动窗口时，窗口之外的词元不必留。bytes_per_value 缺省 2，即 float16 / bfloat16。
+
+    错误：给的不是三个数、个数不是正整数（n_tokens 可以是 0）时报错。
     """
     names, window = ("n_layers", "n_kv_heads", "d_head"), None
     if hasattr(config, "kv_heads"):
@@ -100,8 +104,10 @@ def kv_cache_bytes(config, n_tokens, batch=1, bytes_per_value=2):
 def moe_parameters(d_model, d_expert, n_experts, n_active, n_shared=0, n_layers=1, gated=True):
     """混合专家（MoE）前馈的参数，返回（总数, 每个词元用到的）。
 
-    每层有 n_experts 个专家，路由器（d_model × n_experts）给每个词元挑 n_active 个；n_shared 个共享专家总是用到。
+    每层有 n_experts 个专家，每个专家是中间宽度为 d_expert 的前馈网络；路由器（d_model × n_experts）给每个词元挑 n_active 个；n_shared 个共享专家总是用到。
     gated=True 时每个专家是三个矩阵（SwiGLU），否则两个。计算量随用到的参数走，显存要装下总数。
+
+    错误：个数不是正整数（n_shared 可以是 0）、n_active 多于 n_experts 时报错。
     """
     values = dict(d_model=d_model, d_expert=d_expert, n_experts=n_experts, n_active=n_active, n_layers=n_layers)
     for name, value in values.items():
