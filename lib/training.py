@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 from tqdm.auto import tqdm
 
-from lib._checks import as_count, as_ids
+from lib._checks import as_count, as_ids  # 入口检查：正整数、0…n-1 的编号；不合格就报错
 from lib.functional import cross_entropy
 from lib.gradients import loss_and_gradients
 
@@ -24,7 +24,8 @@ __all__ = ["AdamW", "random_batch", "evaluate", "warmup_cosine", "gradient_norm"
 class AdamW:
     """AdamW：每个参数按自己梯度的大小调步长；权重衰减直接作用在参数上，不混进梯度。
 
-    m、v 是梯度和梯度平方的滑动平均。它们从 0 开始，头几步偏小，所以除以 1 - βᵗ 补回来。
+    m、v 是梯度和梯度平方的滑动平均。它们从 0 开始，头几步偏小，所以第 t 步除以 1 - βᵗ 补回来（betas 是
+    两个平均各自的 β）。lr 是学习率，eps 防止除以 0。
 
     来源：《Decoupled Weight Decay Regularization》算法 2；与 torch.optim.AdamW 一步相同。
     """
@@ -38,18 +39,20 @@ class AdamW:
         self.moments = {}  # 参数的路径 -> (m, v)
 
     def step(self, params, grads):
-        """按梯度把 params（嵌套字典）就地改一步。grads 与它同样布局。"""
-        arrays, slopes = dict(leaves(params)), dict(leaves(grads))
-        if arrays.keys() != slopes.keys() or any(arrays[path].shape != slopes[path].shape for path in arrays):
-            different = [p for p in sorted({*arrays, *slopes}) if np.shape(arrays.get(p)) != np.shape(slopes.get(p))]
+        """按梯度把 params（嵌套字典）就地改一步。grads 与它同样布局，否则 ValueError。"""
+        arrays, gradients = dict(leaves(params)), dict(leaves(grads))
+        if arrays.keys() != gradients.keys() or any(arrays[path].shape != gradients[path].shape for path in arrays):
+            different = [p for p in sorted({*arrays, *gradients})
+                         if np.shape(arrays.get(p)) != np.shape(gradients.get(p))]
             raise ValueError(f"grads 与 params 的布局不同：{different[:5]}")
         self.steps += 1
         for path, p in arrays.items():
             m, v = self.moments.setdefault(path, (np.zeros_like(p), np.zeros_like(p)))
             for rows in _blocks(p):
-                self._update(p[rows], slopes[path][rows], m[rows], v[rows])
+                self._update(p[rows], gradients[path][rows], m[rows], v[rows])
 
     def _update(self, p, g, m, v):
+        """p 减去 lr · m̂ / (√v̂ + eps)，m̂ = m / (1 - β₁ᵗ)，v̂ = v / (1 - β₂ᵗ)；全部就地改。"""
         beta_1, beta_2 = self.betas
         p *= 1 - self.lr * self.weight_decay
         m *= beta_1
@@ -65,7 +68,7 @@ class AdamW:
 def _blocks(array, size=32768):
     """把大数组按行分成小块：一块的 p、g、m、v 都留在处理器缓存里，几遍运算只读一次内存。"""
     if array.ndim == 0 or array.size <= size:
-        yield ...
+        yield ...  # 下标 [...] 就是整个数组
         return
     rows = max(1, size * len(array) // array.size)
     for start in range(0, len(array), rows):
@@ -73,7 +76,7 @@ def _blocks(array, size=32768):
 
 
 def random_batch(data, batch_size, n, rng):
-    """从一长串编号里随机取 batch_size 段，每段 n 个；目标是同一段右移一位：位置 i 预测第 i+1 个。
+    """从一长串编号里随机取 batch_size 段，每段 n 个；目标是把取的窗口右移一位：位置 i 预测下一个编号。
 
     形状：data 整数 [m], batch_size 整数, n 整数, rng 随机数 -> ids 整数 [batch_size, n], targets 整数 [batch_size, n]（m > n）
     错误：data 不是一维、不够长（至少 n+1 个）时 ValueError。
@@ -82,12 +85,16 @@ def random_batch(data, batch_size, n, rng):
     if data.ndim != 1 or len(data) <= n:
         raise ValueError(f"data 应是一维、至少 {n + 1} 个编号（输入 {n} 个，目标右移一位），收到形状 {data.shape}")
     starts = rng.integers(0, len(data) - n, as_count(batch_size, "batch_size"))
-    places = starts[:, None] + np.arange(n)
+    places = starts[:, None] + np.arange(n)  # [batch_size, n]：每行是一段的下标
     return data[places], data[places + 1]
 
 
 def evaluate(model, data, n=None, batch_size=32):
-    """整串数据上的平均交叉熵：切成互不重叠的段，不更新参数。它的指数是困惑度。"""
+    """整串数据上的平均交叉熵：切成互不重叠的段，不更新参数。它的指数是困惑度。
+
+    n 是段长（默认 context_length），末尾不足一段的不算。
+    错误：data 不足 n+1 个时 ValueError；编号不在词表内时 IndexError。
+    """
     n = model.config.context_length if n is None else as_count(n, "n")
     data = as_ids(data, "data", model.config.vocab_size)
     count = (len(data) - 1) // n
@@ -102,7 +109,10 @@ def evaluate(model, data, n=None, batch_size=32):
 
 
 def warmup_cosine(steps, peak, warmup=0, final=0.0):
-    """学习率计划：先线性升到 peak，再沿半个余弦降到 final；返回「第几步 → 学习率」的函数，给 train 的 schedule。"""
+    """学习率计划：先线性升到 peak，再沿半个余弦降到 final；返回「第几步 → 学习率」的函数，给 train 的 schedule。
+
+    steps 是总步数，warmup 是其中上升的步数；步从 0 数起。
+    """
     def rate(step):
         if step < warmup:
             return peak * (step + 1) / warmup
@@ -121,8 +131,10 @@ def train(model, data, *, steps, batch_size, rng, optimizer=None, n=None, schedu
     """就地训练 model，返回 {"loss": 每步的损失, "validation": [(步, 验证损失), …]}。
 
     data、validation 是一维的编号；n 是片段长度（默认 context_length）；schedule(步) 给出学习率；
-    clip 是梯度长度的上限（None 不限）。给了 checkpoint（文件路径）就定期保存；文件已存在时接着它练，
-    得到的数与一口气练完完全相同。损失或梯度不再有限时停下报错，参数停在上一步。
+    clip 是全部梯度接成一个向量的长度上限（None 不限）。rng 是 numpy.random.default_rng(种子)。给了 checkpoint（文件路径）就定期保存；文件已存在时接着它练，
+    得到的数与一口气练完完全相同。
+
+    错误：损失或梯度不再有限时 FloatingPointError，参数停在上一步；检查点的设置不同或文件不完整时 ValueError。
     """
     n = model.config.context_length if n is None else as_count(n, "n")
     data = as_ids(data, "data", model.config.vocab_size)
@@ -174,7 +186,7 @@ def _settings(model, data, batch_size, n):
 
 
 def save_checkpoint(path, model, optimizer, rng, history, settings):
-    """参数、优化器、随机数发生器、历史写进一个文件；先写新文件再改名。"""
+    """参数、优化器、随机数发生器、历史写进一个文件；先写新文件再改名。settings 是接着练时要核对的设置。"""
     path = Path(path)
     arrays = {f"params.{name}": array for name, array in leaves(model.params)}
     for name, (m, v) in optimizer.moments.items():
@@ -189,7 +201,10 @@ def save_checkpoint(path, model, optimizer, rng, history, settings):
 
 
 def load_checkpoint(path, model, optimizer, rng, settings=None):
-    """读回 save_checkpoint 写的文件，就地恢复参数、优化器和随机数发生器，返回历史。"""
+    """读回 save_checkpoint 写的文件，就地恢复参数、优化器和随机数发生器，返回历史。
+
+    错误：文件不完整，或它记下的设置与 settings 不同（None 不核对）时 ValueError。
+    """
     try:
         with np.load(path) as file:
             arrays = dict(file)
