@@ -5,12 +5,14 @@ d 开头的名字总是「损失对它的梯度」，形状与它自己相同。
 
 组合的函数（注意力、前馈、一层）需要前向途中的数组。它们先用 `_…_forward` 再走一遍前向并留下这些数组；
 `loss_and_gradients` 只走一遍，把留下的数组（saved）直接交给反向。
+
+符号：⊙ 是逐个相乘；n 个词元，每个宽 d；b 个句子，h 个头；n_q 个查询、n_k 个键；掩码 True = 可以看，或 0 / -inf。
 """
 import math
 
 import numpy as np
 
-from lib._checks import as_float, as_ids
+from lib._checks import as_float, as_ids  # 入口检查：实数数组、0…n-1 的编号；不合格就报错
 from lib.attention import merge_heads, repeat_kv, sliding_window_mask, split_heads
 from lib.feedforward import ACTIVATIONS
 from lib.functional import cross_entropy, gelu, linear, sigmoid, silu, softmax
@@ -34,7 +36,7 @@ def linear_backward(dy, x, W):
     """
     dy, x = as_float(dy, "dy"), as_float(x, "x")
     _expect(dy, (*x.shape[:-1], W.shape[1]))
-    rows = dy.reshape(-1, dy.shape[-1])
+    rows = dy.reshape(-1, dy.shape[-1])  # 前面的轴摊平成行，一次乘完
     return (rows @ W.T).reshape(x.shape), x.reshape(-1, x.shape[-1]).T @ rows, rows.sum(0)
 
 
@@ -57,15 +59,15 @@ def cross_entropy_backward(logits, targets, ignore_index=-100):
     """平均交叉熵对 logits 的梯度：(softmax(logits) - 独热目标) / 目标数。被忽略的位置是 0。
 
     形状：logits [..., V], targets 整数 [...] -> [..., V]
-    错误：同 cross_entropy。
+    错误：形状对不上、目标全被忽略时 ValueError；目标编号不在词表内时 IndexError。
     """
     logits, targets = as_float(logits, "logits"), np.asarray(targets)
     keep = targets != ignore_index
     if logits.shape[:-1] != targets.shape or not keep.any():
         raise ValueError(f"targets 应是 {logits.shape[:-1]}，且不能全被忽略；收到形状 {targets.shape}")
-    ids = as_ids(np.where(keep, targets, 0), "targets", logits.shape[-1])
+    ids = as_ids(np.where(keep, targets, 0), "targets", logits.shape[-1])  # 被忽略的先填 0 占位
     dx = softmax(logits)
-    rows = dx.reshape(-1, dx.shape[-1])
+    rows = dx.reshape(-1, dx.shape[-1])  # dx 的视图，改它就是改 dx
     rows[np.arange(len(rows)), ids.ravel()] -= 1
     rows[~keep.ravel()] = 0
     dx /= int(keep.sum())
@@ -93,7 +95,7 @@ def sigmoid_backward(dy, x):
 
 
 def silu_backward(dy, x):
-    """y = x σ(x)：dx = dy ⊙ (σ + x σ (1 - σ))。
+    """y = x σ(x)，σ 是 sigmoid：dx = dy ⊙ (σ + x σ (1 - σ))。
 
     形状：dy [...], x [...] -> [...]
     """
@@ -105,7 +107,8 @@ def silu_backward(dy, x):
 def gelu_backward(dy, x, approximate="none"):
     """y = x Φ(x)：dx = dy ⊙ (Φ + x φ)，φ 是标准正态的密度。
 
-    "tanh" 近似是 y = ½ x (1 + tanh u)，u = √(2/π) (x + 0.044715 x³)：dx = dy ⊙ (½ (1 + t) + ½ x (1 - t²) u′)。
+    "tanh" 近似是 y = ½ x (1 + tanh u)，u = √(2/π) (x + 0.044715 x³)：dx = dy ⊙ (½ (1 + t) + ½ x (1 - t²) u′)，
+    t = tanh u，u′ 是 u 对 x 的导数。
 
     形状：dy [...], x [...] -> [...]
     错误：approximate 不是 "none" 或 "tanh" 时 ValueError。
@@ -115,7 +118,7 @@ def gelu_backward(dy, x, approximate="none"):
         c = math.sqrt(2 / math.pi)
         t = np.tanh(c * (x + 0.044715 * x * x * x))
         return dy * (0.5 * (1 + t) + 0.5 * x * (1 - t * t) * c * (1 + 3 * 0.044715 * x * x))
-    nonzero = np.where(x == 0, 1, x)
+    nonzero = np.where(x == 0, 1, x)  # x = 0 处不能除：先用 1 占位，下一行填 Φ(0) = 0.5
     cumulative = np.where(x == 0, 0.5, gelu(nonzero, approximate) / nonzero)  # Φ(x) = gelu(x) / x
     density = np.exp(-x * x / 2) / math.sqrt(2 * math.pi)
     return dy * (cumulative + x * density).astype(x.dtype, copy=False)
@@ -129,23 +132,24 @@ def gelu_and_slope(x, block=32768):
 
     形状：x [..., n] -> 激活 [..., n], 导数 [..., n]
     """
-    c = 2 * math.sqrt(2 / math.pi)
+    c = 2 * math.sqrt(2 / math.pi)  # 2u = c (x + 0.044715 x³)
     y, slope = np.empty(x.shape, x.dtype), np.empty(x.shape, x.dtype)
     flat_x, flat_y, flat_slope = (a.reshape(-1) for a in (np.ascontiguousarray(x), y, slope))
     for start in range(0, x.size, block):
+        # 这一块的 x、激活、导数；a 和 s 是视图，写进去就是结果
         h, a, s = (array[start : start + block] for array in (flat_x, flat_y, flat_slope))
         square = h * h
-        np.multiply(square, -0.044715 * c, out=s)  # s 依次是 -(2u)/x、-2u、e⁻²ᵘ、σ(2u)
+        np.multiply(square, -0.044715 * c, out=s)  # s 依次是 -(2u)/x、-2u、e⁻²ᵘ、σ(2u)，最后是导数
         s -= c
         s *= h
-        with np.errstate(over="ignore"):
+        with np.errstate(over="ignore"):  # x 很负时溢出成 inf，倒数是 0，正是极限值
             np.exp(s, out=s)
         s += 1
         np.reciprocal(s, out=s)
         np.multiply(h, s, out=a)
         square *= 3 * 0.044715 * c  # (2u)′ = c (1 + 3·0.044715 x²)
         square += c
-        square *= a
+        square *= a  # a = x σ(2u)
         square *= 1 - s
         s += square
     return y, slope
@@ -177,7 +181,7 @@ def rotary_backward(dy, positions, base=10000.0, layout="half"):
     """旋转的反向是反着转同样的角度：旋转矩阵的转置就是它的逆。
 
     形状：dy [..., n, d], positions 整数 [n] -> [..., n, d]（d % 2 == 0）
-    错误：同 rotary。
+    错误：d 是奇数、positions 不是 [n]、layout 不认识时 ValueError。
     """
     return rotary(dy, -as_float(positions, "positions"), base, layout)
 
@@ -187,7 +191,7 @@ def layer_norm_backward(dy, x, gain=None, eps=1e-5):
 
         dx = (dx̂ - mean(dx̂) - x̂ mean(dx̂ ⊙ x̂)) / σ
 
-    减掉的两项，是因为 μ 和 σ 也随 x 变。gain=None 时当作全 1，dgain、dbias 照样给出。
+    μ 是均值，σ = √(方差 + eps)。减掉的两项，是因为 μ 和 σ 也随 x 变。gain=None 时当作全 1，dgain、dbias 照样给出。
 
     形状：dy [..., d], x [..., d], gain [d] -> dx [..., d], dgain [d], dbias [d]
     错误：dy 与 x 形状不同时 ValueError。
@@ -197,7 +201,7 @@ def layer_norm_backward(dy, x, gain=None, eps=1e-5):
 
 
 def rms_norm_backward(dy, x, gain=None, eps=1e-6):
-    """y = gain ⊙ x / rms(x)：与 layer_norm 相同，只是没有减均值那一步。
+    """y = gain ⊙ x / rms(x)，rms(x) = √(x² 的均值 + eps)：与 layer_norm 相同，只是没有减均值那一步。
 
     形状：dy [..., d], x [..., d], gain [d] -> dx [..., d], dgain [d]
     错误：dy 与 x 形状不同时 ValueError。
@@ -221,8 +225,9 @@ def _mean(x):
 
 
 def _normalize_backward(dy, x_hat, inverse, gain, kind):
-    dgain = np.einsum("ij,ij->j", _rows(dy), _rows(x_hat))
-    dx = dy.copy() if gain is None else dy * gain
+    """layer_norm_backward 的公式；x_hat 是 x̂，inverse 是 1/σ。返回 dx、dgain、dbias。"""
+    dgain = np.einsum("ij,ij->j", _rows(dy), _rows(x_hat))  # 逐个相乘再按列求和，不写出乘积
+    dx = dy.copy() if gain is None else dy * gain  # 先是 dx̂，下面就地改成 dx
     dx -= x_hat * (np.vecdot(dx, x_hat)[..., None] / x_hat.shape[-1])
     if kind == "layer":
         dx -= _mean(dx)  # x̂ 的均值是 0，所以这一步可以放在后面
@@ -243,7 +248,7 @@ def scaled_dot_product_attention_backward(dy, q, k, v, weights, scale=None):
     scale = 1 / math.sqrt(q.shape[-1]) if scale is None else scale
     _expect(dy, (*q.shape[:-1], v.shape[-1]))
     _expect(weights, (*q.shape[:-1], k.shape[-2]), "weights")
-    dv = weights.swapaxes(-1, -2) @ dy
+    dv = weights.swapaxes(-1, -2) @ dy  # 以下三行：y = A v 的两个输入，再穿过 softmax 和 q kᵀ
     dscores = softmax_backward(dy @ v.swapaxes(-1, -2), weights)
     return dscores @ k * scale, dscores.swapaxes(-1, -2) @ q * scale, dv
 
@@ -251,8 +256,8 @@ def scaled_dot_product_attention_backward(dy, q, k, v, weights, scale=None):
 def attention_forward(q, k, v, mask):
     """与 scaled_dot_product_attention 相同（mask 是 0 / -inf，每行至少看得到一个），训练用：就地算，少过几遍内存。
 
-    一次算少数几个句子，它们的得分矩阵小到留在处理器缓存里。交回的是没有除以行和的 eˢ，行和另给：
-    除以行和的事推迟到 n·d 的数上做，不在 n·n 的数上做。
+    一次算少数几个句子，它们的得分矩阵小到留在处理器缓存里。交回的是没有除以行和的 eˢ（s 是减去每行最大值的得分），行和另给：
+    除以行和推迟到输出的 n·d 个数上做，不在 n·n 个权重上做。输入不再检查。
 
     形状：q [b, h, n_q, d_head], k [b, h, n_k, d_head], v [b, h, n_k, d_v], mask [n_q, n_k]
         -> 输出 [b, h, n_q, d_v], 指数 [b, h, n_q, n_k], 行和 [b, h, n_q, 1]
@@ -274,13 +279,14 @@ def attention_forward(q, k, v, mask):
 def attention_backward(dy, q, k, v, output, exps, sums):
     """与 scaled_dot_product_attention_backward 相同，训练用；后三项由 attention_forward 留下，权重 A = exps / sums。
 
-    softmax 的反向要每行的 Σ dA ⊙ A；它等于 Σ dy ⊙ y，只有 n·d 个乘法，而不是 n·n 个（FlashAttention 的写法）。
+    softmax 的反向要每行的 Σ dA ⊙ A；它等于 Σ dy ⊙ y，只有 n·d 个乘法，而不是 n·n 个。输入不再检查。
 
     形状：dy [b, h, n_q, d_v], q [b, h, n_q, d_head], k [b, h, n_k, d_head], v [b, h, n_k, d_v], output [b, h, n_q, d_v],
         exps [b, h, n_q, n_k], sums [b, h, n_q, 1] -> dq [b, h, n_q, d_head], dk [b, h, n_k, d_head], dv [b, h, n_k, d_v]
+    来源：《FlashAttention》附录 B.2。
     """
     dq, dk, dv = (_empty_heads(a.shape[:-1], a.shape[-1], a.dtype) for a in (q, k, v))
-    dy = dy / sums
+    dy = dy / sums  # 除以行和只在这里做一次，下面便能用 exps 代替 A
     inner = np.vecdot(dy, output)[..., None]
     for i in _few_sentences(exps):
         np.matmul(exps[i].swapaxes(-1, -2), dy[i], out=dv[i])
@@ -290,7 +296,7 @@ def attention_backward(dy, q, k, v, output, exps, sums):
         np.matmul(dscores, k[i], out=dq[i])
         np.matmul(dscores.swapaxes(-1, -2), q[i], out=dk[i])
     scale = 1 / math.sqrt(q.shape[-1])
-    dq *= scale
+    dq *= scale  # 缩放乘在 n·d 个数上，而不是得分上
     dk *= scale
     return dq, dk, dv
 
@@ -321,7 +327,8 @@ def repeat_kv_backward(dy, groups):
 
 
 def multi_head_attention_backward(dy, x, params, n_heads, n_kv_heads=None, mask=None, *, rope_base=None, saved=None):
-    """多头注意力的反向，返回 dx 和各参数的梯度。mask 与前向相同（[n, n]，布尔或 0 / -inf）；用了 RoPE 时给出 rope_base。
+    """多头注意力的反向，返回 dx 和各参数的梯度。mask 与前向相同（[n, n]，布尔或 0 / -inf）；
+    用了旋转位置编码（RoPE）时给出 rope_base。n_kv_heads 小于 n_heads 时，几个查询头共用一个键值头（GQA）。
 
     形状：dy [..., n, d], x [..., n, d], params.W_Q [d, n_heads*d_head], params.W_K [d, n_kv_heads*d_head],
         params.W_V [d, n_kv_heads*d_head], params.W_O [n_heads*d_head, d], n_heads 整数, n_kv_heads 整数
@@ -332,7 +339,7 @@ def multi_head_attention_backward(dy, x, params, n_heads, n_kv_heads=None, mask=
     n_kv_heads = n_heads if n_kv_heads is None else n_kv_heads
     if saved is None:
         _, saved = _attention_forward(x, params, n_heads, n_kv_heads, mask, rope_base)
-    q, k, v, output, exps, sums = saved
+    q, k, v, output, exps, sums = saved  # q、k 已经旋转过，k、v 已经重复到 n_heads 个头
     grads = {}
     dmerged = _linear_backward(_sentences(dy), merge_heads(output), params, "O", grads)
     dq, dk, dv = attention_backward(split_heads(dmerged, n_heads), q, k, v, output, exps, sums)
@@ -397,12 +404,14 @@ def _feed_forward_forward(x, params, activation):
     if activation == "gelu":
         active, slope = gelu_and_slope(hidden)
     elif activation in _BACKWARDS:
+        # 斜率就是 dy 全为 1 时的反向
         active, slope = ACTIVATIONS[activation](hidden), _BACKWARDS[activation](np.ones_like(hidden), hidden)
     else:
         raise ValueError(f"activation 应是 {'、'.join(ACTIVATIONS)} 之一，收到 {activation!r}")
     return _linear(active, params, "2"), (active, slope)
 
 
+# 没有 "gelu"：它走更快的 gelu_and_slope
 _BACKWARDS = {"relu": relu_backward, "silu": silu_backward, "gelu_exact": gelu_backward}
 
 
@@ -425,6 +434,7 @@ def swiglu_feed_forward_backward(dy, x, params, *, saved=None):
 
 
 def _swiglu_forward(x, params):
+    """与 swiglu_feed_forward 相同，另外留下门激活前后的值和另一路的值。"""
     hidden, up = _linear(x, params, "gate"), _linear(x, params, "up")
     active = silu(hidden)
     return _linear(active * up, params, "down"), (hidden, active, up)
@@ -434,7 +444,7 @@ def _swiglu_forward(x, params):
 
 
 def transformer_block_backward(dy, x, params, config, mask=None, *, saved=None):
-    """一层的反向，返回 dx 和与 params 同样布局的梯度。mask 与前向相同。
+    """一层的反向，返回 dx 和与 params 同样布局的梯度。mask、config 与前向（transformer_block）相同；给了 saved 就用不到 x。
 
     残差的反向是把梯度抄成两份：一份直接往前传，一份进子层，最后相加。所以梯度总有一条不经过任何矩阵的直路。
 
@@ -446,7 +456,7 @@ def transformer_block_backward(dy, x, params, config, mask=None, *, saved=None):
         _, saved = _block_forward(as_float(x, "x"), params, config, mask)
     grads = {}
     for part, name in (("ffn", "norm_2"), ("attention", "norm_1")):
-        normalized, inner, kept = saved[part]
+        normalized, inner, kept = saved[part]  # (x̂, 1/σ)、子层的输入、子层留下的数组
         if config.norm_position == "pre":  # x + f(norm(x))
             dinner, grads[part] = _part_backward(part, dy, inner, params[part], config, kept)
             dx, grads[name] = _norm_backward(dinner, normalized, params[name], config)
@@ -477,6 +487,7 @@ def _block_forward(x, params, config, mask):
 
 
 def _part_forward(part, x, params, config, mask):
+    """一个子层（"attention" 或 "ffn"）的前向：输出，和反向要用的数组。"""
     if part == "attention":
         return _attention_forward(x, params, config.n_heads, config.kv_heads, mask, _rope_base(config))
     if config.activation == "swiglu":
@@ -485,6 +496,7 @@ def _part_forward(part, x, params, config, mask):
 
 
 def _part_backward(part, dy, x, params, config, saved):
+    """_part_forward 的反向：dx，和这个子层各参数的梯度。"""
     if part == "attention":
         return multi_head_attention_backward(dy, x, params, config.n_heads, config.kv_heads, rope_base=_rope_base(config),
                                              saved=saved)
@@ -503,6 +515,7 @@ def _norm_forward(x, params, config):
 
 
 def _norm_backward(dy, normalized, params, config):
+    """_norm_forward 的反向：dx，和 gain、bias（若有）的梯度。"""
     dx, dgain, dbias = _normalize_backward(dy, *normalized, params["gain"], config.norm)
     return dx, {"gain": dgain} | ({"bias": dbias} if "bias" in params else {})
 
@@ -510,7 +523,7 @@ def _norm_backward(dy, normalized, params, config):
 def loss_and_gradients(model, ids, targets, group=768):
     """模型在 ids 上预测 targets 的平均交叉熵，以及它对每个参数的梯度（与 model.params 同样布局的嵌套字典）。
 
-    targets[..., i] 是位置 i 该预测的下一个词元，通常就是 ids 左移一位；等于 -100 的位置不计入。
+    targets[..., i] 是位置 i 该预测的下一个词元，通常是同一串里往后错一位取的编号；等于 -100 的位置不计入。
     一次只算约 group 个词元，再把各组的梯度相加：结果相同，而一组的中间数组留得在处理器缓存里。
 
     形状：ids 整数 [..., n], targets 整数 [..., n] -> 损失 [], 梯度 参数
@@ -525,6 +538,7 @@ def loss_and_gradients(model, ids, targets, group=768):
     size = max(1, group // n)
     loss, grads = 0, None
     for start in range(0, len(ids), size):
+        # share：这一组的目标占全部目标的几分之几
         some, wanted = ids[start : start + size], targets[start : start + size]
         share = int((wanted != -100).sum()) / counted
         if share:
@@ -536,7 +550,7 @@ def loss_and_gradients(model, ids, targets, group=768):
 def _group_gradients(model, ids, targets, share):
     """一组句子 [b, n] 的前向与反向；平均损失和梯度都乘以 share，即这一组占全部目标的几分之几。"""
     config, params = model.config, model.params
-    x = model._embed(ids, 0)
+    x = model._embed(ids, 0)  # 查表、加位置编码，与前向的第一步相同
     mask = np.where(sliding_window_mask(ids.shape[-1], config.window), 0, -np.inf).astype(x.dtype)
     saved = []
     for block in params["blocks"]:
@@ -556,6 +570,7 @@ def _group_gradients(model, ids, targets, share):
         dx, grads["norm_f"] = _norm_backward(dx, normalized, params["norm_f"], config)
     blocks = []
     for block in reversed(params["blocks"]):
+        # 用完一层就 pop 掉它留下的数组；有 saved，x 可以是 None
         dx, block_grads = transformer_block_backward(dx, None, block, config, mask, saved=saved.pop())
         blocks.append(block_grads)
     grads["blocks"] = blocks[::-1]
@@ -568,7 +583,7 @@ def _embedding_gradients(dx, ids, dhead, params, config):
     grads = {}
     if config.position == "learned":
         grads["wpe"] = np.zeros_like(params["wpe"])
-        grads["wpe"][: dx.shape[-2]] = dx.sum(0)
+        grads["wpe"][: dx.shape[-2]] = dx.sum(0)  # 每个句子都用同一行，所以对句子求和
     if config.scale_embeddings:
         dx = dx * math.sqrt(config.d_model)
     grads["wte"] = embed_backward(dx, ids, config.vocab_size)
@@ -593,6 +608,7 @@ def _add(total, more):
 
 
 def _linear(x, params, name):
+    """x W_名字 + b_名字，偏置可以没有。"""
     return linear(x, params[f"W_{name}"], params.get(f"b_{name}"))
 
 
@@ -610,14 +626,17 @@ def _sentences(x):
 
 
 def _rope_base(config):
+    """RoPE 的 base；不用 RoPE 时是 None。"""
     return config.rope_base if config.position == "rotary" else None
 
 
 def _rows(x):
+    """[..., d] → [行数, d]。"""
     return x.reshape(-1, x.shape[-1])
 
 
 def _same(dy, x):
+    """输出与输入同形的函数：两者变成实数数组，形状必须相同。"""
     dy, x = as_float(dy, "dy"), as_float(x, "x")
     _expect(dy, x.shape)
     return dy, x
