@@ -23,7 +23,11 @@ IGNORED = (".attn.bias", ".attn.masked_bias", ".rotary_emb.inv_freq")  # 旧版 
 
 
 def read_folder(folder):
-    """读一个文件夹，返回（布局名, Config 的字段, {张量名: 数组}）。"""
+    """读一个文件夹，返回（布局名, Config 的字段, {张量名: 数组}）。
+
+    错误：没有文件时 FileNotFoundError；不认识的结构、设置不支持、文件不完整时 ValueError。
+    来源：transformers 库的 config.json 字段；safetensors 的文件格式。
+    """
     folder = Path(folder)
     settings = _read_json(folder / "config.json")
     kind = settings.get("model_type")
@@ -38,6 +42,7 @@ def read_folder(folder):
 
 
 def _gpt2_fields(s):
+    """GPT-2 的 config.json（s）→ Config 的字段。"""
     _expect(s, scale_attn_weights=True, scale_attn_by_inverse_layer_idx=False, add_cross_attention=False)
     return dict(vocab_size=s["vocab_size"], context_length=s["n_positions"], d_model=s["n_embd"], n_layers=s["n_layer"],
                 n_heads=s["n_head"], d_ff=s.get("n_inner"), activation=_activation(s.get("activation_function", "gelu_new")),
@@ -45,6 +50,7 @@ def _gpt2_fields(s):
 
 
 def _llama_fields(s):
+    """Llama、Mistral 的 config.json（s）→ Config 的字段。"""
     _expect(s, hidden_act="silu", attention_bias=False, mlp_bias=False)
     rope = s.get("rope_parameters") or s.get("rope_scaling") or {}
     if rope.get("rope_type", rope.get("type", "default")) != "default":
@@ -94,11 +100,12 @@ def _llama_block(i):
 
 
 def assemble(kind, tensors, config, shapes, dtype):
-    """按布局把张量放进与 shapes 同构的嵌套字典；有任何缺少、多出或形状不对，一次说全。"""
+    """按布局把张量放进与 shapes 同构的嵌套字典；有任何缺少、多出或形状不对，用一个 ValueError 一次说全。"""
     bare = {_strip(name): array for name, array in tensors.items() if not name.endswith(IGNORED)}
+    # 本书自己的布局没有表：文件里的名字就是路径
     rows = list(_layout(kind, config)) or [(path, [path], False) for path, _ in _leaves(shapes)]
     wanted, arrays, problems = dict(_leaves(shapes)), {}, []
-    for name, paths, transpose in rows:
+    for name, paths, transpose in rows:  # shape 是这个张量在文件里应有的形状：几条路径的宽度相加
         widths = [wanted[path][-1] for path in paths]
         shape = (*wanted[paths[0]][:-1], sum(widths))
         shape = shape[::-1] if transpose else shape
@@ -120,7 +127,11 @@ def assemble(kind, tensors, config, shapes, dtype):
 
 
 def read_gguf(path):
-    """读 Llama 结构的 GGUF，返回与 read_folder 相同的三项；量化的权重还原成 float32。"""
+    """读 Llama 结构的 GGUF，返回与 read_folder 相同的三项；量化的权重还原成 float32。
+
+    错误：没有 gguf 包时 ImportError；不是 Llama 结构、旋转编码带缩放时 ValueError。
+    来源：gguf 包；名字对照 Llama 的 safetensors。
+    """
     try:
         import gguf
     except ImportError as error:
@@ -145,6 +156,7 @@ def read_gguf(path):
 
 
 def _gguf_name(name):
+    """GGUF 的张量名 → Llama 文件夹里的张量名；不认识的部分原样留下，由 assemble 报错。"""
     parts = {"attn_norm": "input_layernorm", "ffn_norm": "post_attention_layernorm", "attn_q": "self_attn.q_proj",
              "attn_k": "self_attn.k_proj", "attn_v": "self_attn.v_proj", "attn_output": "self_attn.o_proj",
              "ffn_gate": "mlp.gate_proj", "ffn_up": "mlp.up_proj", "ffn_down": "mlp.down_proj"}
@@ -183,6 +195,7 @@ def write_folder(folder, config, params):
 def _settings(config):
     """config.json 的内容：先试 GPT-2，再试 Llama；读回来得到同样的 Config 才算数，否则用本书自己的布局。"""
     c = config
+    # 倒着建反查表：一个名字对应几个写法时，ACTIVATION_NAMES 里靠前的留下
     gpt2 = dict(model_type="gpt2", architectures=["GPT2LMHeadModel"], vocab_size=c.vocab_size,
                 n_positions=c.context_length, n_embd=c.d_model, n_layer=c.n_layers, n_head=c.n_heads, n_inner=c.d_ff,
                 activation_function={ours: theirs for theirs, ours in reversed(ACTIVATION_NAMES.items())}.get(c.activation),
@@ -204,10 +217,12 @@ def _settings(config):
 
 
 def _resolved(config):
+    """全部设置，其中留空的宽度换成推出的值：这样才能比较两个 Config 是不是同一个模型。"""
     return asdict(config) | dict(n_kv_heads=config.kv_heads, d_ff=config.ffn_width, head_dim=config.d_head)
 
 
 def _read_tensors(folder):
+    """全部（分片的）safetensors 文件里的张量：{张量名: 数组}。"""
     index = folder / "model.safetensors.index.json"
     if index.exists():
         files = sorted(set(_read_json(index)["weight_map"].values()))
@@ -226,13 +241,14 @@ def _read_tensors(folder):
 
 
 def _to_array(name, value):
+    """deserialize 给出的一项（字节、形状、类型）→ 数组。"""
     kinds = {"F64": np.float64, "F32": np.float32, "F16": np.float16}
     if value["dtype"] == "BF16":  # NumPy 没有 bfloat16：它就是 float32 的前 16 位，后面补 0
         array = (np.frombuffer(value["data"], np.uint16).astype(np.uint32) << 16).view(np.float32)
     elif value["dtype"] in kinds:
         array = np.frombuffer(value["data"], kinds[value["dtype"]])
     elif name.endswith(IGNORED):
-        array = np.empty(0)
+        array = np.empty(0)  # 反正不是参数，不必读得懂
     else:
         raise ValueError(f"张量 {name} 的类型是 {value['dtype']}，能读的是 BF16、{'、'.join(kinds)}")
     return array.reshape(value["shape"] if array.size else 0)
@@ -248,6 +264,7 @@ def _read_json(path):
 
 
 def _expect(settings, **required):
+    """这些设置没写明可以，写明了就必须是本书实现的那个值。"""
     for name, value in required.items():
         if settings.get(name, value) != value:
             raise ValueError(f"config.json 的 {name}={settings[name]!r}，本书的实现只有 {value!r}，照读会得到错的 logits")
@@ -260,10 +277,12 @@ def _activation(name):
 
 
 def _strip(name):
+    """去掉开头的 transformer. 或 model.：同一个张量，有的文件带、有的不带。"""
     return name.removeprefix("transformer.").removeprefix("model.")
 
 
 def _leaves(tree, path=""):
+    """嵌套字典里的每个叶子：("blocks.0.attention.W_Q", 值)。"""
     if isinstance(tree, (dict, list)):
         for key, value in tree.items() if isinstance(tree, dict) else enumerate(tree):
             yield from _leaves(value, f"{path}.{key}" if path else str(key))
@@ -272,6 +291,7 @@ def _leaves(tree, path=""):
 
 
 def _rebuild(tree, arrays, path=""):
+    """_leaves 的逆：按 tree 的布局，把「路径 → 数组」放回嵌套字典。"""
     if isinstance(tree, dict):
         return {key: _rebuild(value, arrays, f"{path}.{key}" if path else key) for key, value in tree.items()}
     if isinstance(tree, list):
