@@ -222,6 +222,7 @@ def _symbols_of(words):
 
 
 def _tie_rule(tie_break):
+    """tie_break 的写法 → 从并列的各对里选一对的函数。"""
     if callable(tie_break):
         return tie_break
     if tie_break not in TIE_BREAKS:
@@ -258,7 +259,7 @@ def learn_merges_plain(words, num_merges):
         pair = min(counts, key=lambda p: (-counts[p], ids[p[0]], ids[p[1]]))
         words = {merge_pair(symbols, pair): count for symbols, count in words.items()}
         merges.append((ids[pair[0]], ids[pair[1]]))
-        ids[pair[0] + pair[1]] = 255 + len(merges)
+        ids[pair[0] + pair[1]] = 255 + len(merges)  # merges 已经加长，所以是 255 不是 256
     return merges
 
 
@@ -269,6 +270,7 @@ def learn_merges(words, num_merges):
     每一对记两件事：`counts` 次数，`where` 在哪些词里。合并只会让别的对变少，所以从次数最高的一层
     往下走就行：`levels[n]` 放次数曾经是 n 的对，同一层里用堆取编号最小的；取出来发现已经变少，就放到低层去。
     """
+    # latin-1 把值为 b 的字节变成码位为 b 的字符
     texts, weights = [word.decode("latin-1") for word in words], list(words.values())
     counts, where, levels = defaultdict(int), defaultdict(list), defaultdict(list)
     for i, text in enumerate(texts):
@@ -352,7 +354,8 @@ def merge_parts(parts, rank):
     before, after = list(range(-1, n - 1)), list(range(1, n + 1))
     heap = []
 
-    def offer(i):
+    # before、after 是左右邻居的下标；被并入左边的一段变成 None
+    def offer(i):  # 第 i 段和它右边那段若能合并，放进堆：排名小的先出，并列时靠左的先出
         if i >= 0 and after[i] < n and (r := rank(parts[i], parts[after[i]])) < math.inf:
             heapq.heappush(heap, (r, i, parts[i], parts[after[i]]))
 
@@ -429,6 +432,7 @@ class ByteBPE:
         self._bytes = {index: token for token, index in self.vocab.items()} | specials
         if len(self._bytes) < len(self.vocab) + len(specials):
             raise ValueError("词表里有两个词元用了同一个编号，无法解码")
+        # 倒着建：同一对若列了两次，排名取靠前的
         ranks = None if merges is None else {pair: rank for rank, pair in reversed([*enumerate(self.merges)])}
         if ranks is None:
             self._rank = lambda left, right: self.vocab.get(left + right, math.inf)
@@ -452,13 +456,13 @@ class ByteBPE:
         _check_text("text", text)
         special_tokens = _check_specials(special_tokens)
         num_merges = vocab_size - 256 - len(special_tokens)
-        if num_merges < 0 or vocab_size > 0x110000:
+        if num_merges < 0 or vocab_size > 0x110000:  # learn_merges 用字符的码位当编号，码位只有这么多
             raise ValueError(
                 f"vocab_size 是 {vocab_size}，应在 {256 + len(special_tokens)}（256 个字节加特殊词元）与 {0x110000} 之间"
             )
         split = _pieces(pattern)
         pieces = Counter()
-        for part in _between(text, special_tokens)[::2]:
+        for part in _between(text, special_tokens)[::2]:  # 偶数项是普通文字
             pieces.update(split(part))
         words = {piece.encode("utf-8", "surrogatepass"): count for piece, count in pieces.items()}
         tokens = [bytes([b]) for b in range(256)]
@@ -548,7 +552,7 @@ class ByteBPE:
             raise ValueError(f"allowed_special 里的 {unknown} 不是特殊词元；有的是 {list(self.special_tokens)}")
         ids = []
         for n, part in enumerate(_between(text, allowed)):
-            if n % 2:
+            if n % 2:  # 奇数项是特殊词元
                 ids.append(self.special_tokens[part])
             else:
                 ids.extend(chain.from_iterable(map(self._ids_of.__getitem__, self._split(part))))
@@ -588,6 +592,7 @@ class ByteBPE:
             "pattern": self.pattern,
             "special_tokens": self.special_tokens,
             "vocab": {_to_visible(token): index for token, index in self.vocab.items()},
+            # None（照 tiktoken 的规则）仍写成 null
             "merges": self.merges and [f"{_to_visible(left)} {_to_visible(right)}" for left, right in self.merges],
         }
         Path(path).write_text(json.dumps(content, ensure_ascii=False, indent=0), encoding="utf-8")
@@ -611,7 +616,7 @@ class _Remembered(dict):
     def __init__(self, compute):
         self.compute = compute
 
-    def __missing__(self, piece):
+    def __missing__(self, piece):  # 字典里没有这个键时，Python 改调这里
         if len(self) >= _CACHED:
             self.clear()
         self[piece] = ids = self.compute(piece)
@@ -634,10 +639,12 @@ def _pieces(pattern):
 
 
 def _to_visible(token):
+    """字节串 → 看得见的字符（见 _BYTE_TO_CHAR）。"""
     return "".join(map(_BYTE_TO_CHAR.__getitem__, token))
 
 
 def _to_bytes(visible):
+    """_to_visible 的逆。"""
     return bytes(map(_CHAR_TO_BYTE.__getitem__, visible))
 
 
