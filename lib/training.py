@@ -52,7 +52,7 @@ class AdamW:
                 self._update(p[rows], gradients[path][rows], m[rows], v[rows])
 
     def _update(self, p, g, m, v):
-        """p 减去 lr · m̂ / (√v̂ + eps)，m̂ = m / (1 - β₁ᵗ)，v̂ = v / (1 - β₂ᵗ)；全部就地改。"""
+        """p 先乘以 1 - lr · weight_decay，再减去 lr · m̂ / (√v̂ + eps)；m̂ = m / (1 - β₁ᵗ)，v̂ = v / (1 - β₂ᵗ)；全部就地改。"""
         beta_1, beta_2 = self.betas
         p *= 1 - self.lr * self.weight_decay
         m *= beta_1
@@ -131,8 +131,8 @@ def train(model, data, *, steps, batch_size, rng, optimizer=None, n=None, schedu
     """就地训练 model，返回 {"loss": 每步的损失, "validation": [(步, 验证损失), …]}。
 
     data、validation 是一维的编号；n 是片段长度（默认 context_length）；schedule(步) 给出学习率；
-    clip 是全部梯度接成一个向量的长度上限（None 不限）。rng 是 numpy.random.default_rng(种子)。给了 checkpoint（文件路径）就定期保存；文件已存在时接着它练，
-    得到的数与一口气练完完全相同。
+    clip 是全部梯度接成一个向量的长度上限（None 不限）。rng 是 numpy.random.default_rng(种子)。
+    给了 checkpoint（文件路径）就定期保存；文件已存在时接着它练，得到的数与一口气练完完全相同。
 
     错误：损失或梯度不再有限时 FloatingPointError，参数停在上一步；检查点的设置不同或文件不完整时 ValueError。
     """
