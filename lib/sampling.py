@@ -69,7 +69,7 @@ def top_p_filter(logits, p):
     if p == 1:
         return logits.copy()  # 不去累加：舍入会让尾巴上的词元被误删
     order = np.argsort(-logits, axis=-1, kind="stable")
-    # 按得分从高到低排好；用 float64 累加，舍入才不会挪动边界
+    # 按得分从高到低排好；用 float64 累加，舍入误差更小
     probabilities = np.take_along_axis(softmax(logits.astype(np.float64)), order, axis=-1)
     before = probabilities.cumsum(-1) - probabilities  # 排在它前面的总和；不到 p 就留下
     keep = np.zeros(logits.shape, dtype=bool)
