@@ -157,7 +157,8 @@ def multi_head_attention(x, params, n_heads, n_kv_heads=None, mask=None, *, rota
 
     n_kv_heads 小于 n_heads 是 GQA，等于 1 是 MQA。rotate(头, 起始位置) 给 q、k 加上旋转位置编码。
     偏置 params.b_Q、b_K、b_V、b_O 可以没有。is_causal=True 由函数自己加因果掩码（window 是滑动窗口，None = 不限），
-    不必传 mask；此时 need_weights=False 改走更快的 causal_attention，权重返回 None；传了 mask 就只按 mask。cache.append(k, v) 存下新的键值并交回全部，cache.length 是已有的个数；
+    不必传 mask；此时 need_weights=False 改走更快的 causal_attention，权重返回 None；传了 mask 就只按 mask。
+    cache.append(k, v) 存下新的键值并交回全部，cache.length 是已有的个数；
     有缓存而没有掩码时一定是因果的，因为旧词元的键值没有看过新词元。
 
     形状：x [..., n, d], params.W_Q [d, n_heads*d_head], params.W_K [d, n_kv_heads*d_head],
