@@ -104,7 +104,8 @@ def kv_cache_bytes(config, n_tokens, batch=1, bytes_per_value=2):
 def moe_parameters(d_model, d_expert, n_experts, n_active, n_shared=0, n_layers=1, gated=True):
     """混合专家（MoE）前馈的参数，返回（总数, 每个词元用到的）。
 
-    每层有 n_experts 个专家，每个专家是中间宽度为 d_expert 的前馈网络；路由器（d_model × n_experts）给每个词元挑 n_active 个；n_shared 个共享专家总是用到。
+    每层有 n_experts 个专家，每个专家是中间宽度为 d_expert 的前馈网络；路由器（d_model × n_experts）
+    给每个词元挑 n_active 个；n_shared 个共享专家总是用到。
     gated=True 时每个专家是三个矩阵（SwiGLU），否则两个。计算量随用到的参数走，显存要装下总数。
 
     错误：个数不是正整数（n_shared 可以是 0）、n_active 多于 n_experts 时报错。
