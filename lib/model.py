@@ -143,7 +143,8 @@ def parameter_shapes(config):
 
 
 def pack(params):
-    """同样的参数，换成逐个生成最快的存法；数值和形状都不变。读进来的权重已经这样存；随机初始化的没有，因为那是要拿去训练的。
+    """同样的参数，换成逐个生成最快的存法；数值和形状都不变。读进来的权重已经这样存；
+    随机初始化的没有，因为那是要拿去训练的。
 
     生成一个词元要把全部权重从内存读一遍，快慢只看读得顺不顺：每个矩阵让较长的一轴连续；
     W_Q、W_K、W_V 并排放进一个大矩阵，各是它的一段视图，注意力便能一次乘完。
@@ -189,7 +190,8 @@ class GPT:
         """每个位置对下一个词元的得分。给了 cache 就接在已有的词元之后，只算新的位置。
 
         last_only=True 只算最后一个位置的 logits：生成时别的位置用不上，而词表那次乘法很大。
-        cache 是 lib.generation 的 KVCache；record 是一个空字典时留下沿途的数组："embedding"、"blocks"（每层一个字典）、"final"、"logits"。
+        cache 是 lib.generation 的 KVCache。
+        record 是一个空字典时留下沿途的数组："embedding"、"blocks"（每层一个字典）、"final"、"logits"。
 
         形状：ids 整数 [..., n] -> [..., n, vocab_size]（n <= context_length）
         错误：编号不在词表内时 IndexError；总长超过 context_length 时 ValueError。
