@@ -71,11 +71,16 @@
         c.all.length > c.ids.length ? warning(`模型一次最多看 ${config.context_length} 个词元，这句话有 ${c.all.length} 个，后面 ${c.all.length - c.ids.length} 个没有送进去。`) : null,
       ].filter(Boolean));
       const focused = list.contains(document.activeElement);
-      list.replaceChildren(...c.labels.map((label, i) => h("li", {}, h("button", { type: "button", "aria-pressed": String(i === c.row), "aria-label": `第 ${i} 个词元：${label.long}，字节 ${E.hex(label.bytes)}`, onclick: () => set({ row: i }) },
-        h("span", { className: "journey-glyph", "aria-hidden": "true" }, label.short), h("small", { "aria-hidden": "true" }, E.hex(label.bytes))))));
+      list.replaceChildren(...c.labels.map((label, i) => h("li", {}, h("button", { type: "button", "aria-pressed": String(i === c.row), "aria-label": spoken(i, label), onclick: () => set({ row: i }) },
+        h("span", { className: "journey-glyph", "aria-hidden": "true" }, label.short), " ", h("small", { "aria-hidden": "true" }, E.hex(label.bytes))))));
       if (focused) list.querySelectorAll("button")[c.row].focus();
     };
   };
+
+  // What is read out for a token begins with what is seen (WCAG 2.5.3: label in name).
+  function spoken(i, label) {
+    return `${label.short} ${E.hex(label.bytes)}，第 ${i} 个词元${label.long === label.short ? "" : `：${label.long}`}`;
+  }
 
   // How a token was made: merge number, left and right part, down to bytes.
   function recipe(id) {

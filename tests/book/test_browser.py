@@ -131,7 +131,7 @@ def test_search_while_typing(open_page, address):
 def test_search_in_the_page_finds_every_name_and_any_sentence(open_page, address, site, search_data):
     """Every name of every term, any two neighbouring characters of it, and words from the middle of sentences."""
     page = open_page(f"{address}/search.html?q=x")
-    page.wait_for_function("globalThis.bookSearchData && globalThis.BookSearch")
+    page.wait_for_function("Boolean(globalThis.bookSearchData && globalThis.BookSearch)")
     page.evaluate("globalThis.asked = new BookSearch(bookSearchData)")
     ask = "queries => queries.map(q => asked.search(q).map(h => [h.kind, h.title, h.url]))"
     glossary = yaml.safe_load((ROOT / "book" / "glossary.yml").read_text(encoding="utf-8"))

@@ -193,7 +193,7 @@ def test_layer_head_and_token_are_chosen(tour):
     tour.get_by_role("combobox", name="头", exact=True).select_option("2")
     tour.get_by_role("combobox", name="跟着", exact=True).select_option("3")
     np.testing.assert_allclose(table(tour, "softmax"), t["blocks"][1]["weights"][2], atol=5.1e-4)
-    assert part(tour, "tokens").locator("[aria-pressed=true]").get_attribute("aria-label").startswith("第 3 个词元")
+    assert part(tour, "tokens").locator("[aria-pressed=true]").get_attribute("aria-label").endswith("，第 3 个词元")
 
 
 def test_sampling_controls_follow_lib(tour):
