@@ -44,7 +44,7 @@
     return { all, ids, model, settings, t, labels, row, block, head, part, name: labels[row], params: model.params.blocks[state.layer] };
   }
 
-  const place = () => `第 ${state.layer + 1} 层第 ${state.head} 头`;
+  const place = () => `第 ${state.layer} 层第 ${state.head} 头`;
 
   // ---------------------------------------------------------------- stations: build(root) → update(context)
 
@@ -71,14 +71,14 @@
         c.all.length > c.ids.length ? warning(`模型一次最多看 ${config.context_length} 个词元，这句话有 ${c.all.length} 个，后面 ${c.all.length - c.ids.length} 个没有送进去。`) : null,
       ].filter(Boolean));
       const focused = list.contains(document.activeElement);
-      list.replaceChildren(...c.labels.map((label, i) => h("li", {}, h("button", { type: "button", "aria-pressed": String(i === c.row), "aria-label": spoken(i, label), onclick: () => set({ row: i }) },
+      list.replaceChildren(...c.labels.map((label, i) => h("li", {}, h("button", { type: "button", "aria-pressed": String(i === c.row), "aria-label": readOut(i, label), onclick: () => set({ row: i }) },
         h("span", { className: "journey-glyph", "aria-hidden": "true" }, label.short), " ", h("small", { "aria-hidden": "true" }, E.hex(label.bytes))))));
       if (focused) list.querySelectorAll("button")[c.row].focus();
     };
   };
 
   // What is read out for a token begins with what is seen (WCAG 2.5.3: label in name).
-  function spoken(i, label) {
+  function readOut(i, label) {
     return `${label.short} ${E.hex(label.bytes)}，第 ${i} 个词元${label.long === label.short ? "" : `：${label.long}`}`;
   }
 
@@ -113,7 +113,7 @@
     ];
   });
 
-  station("position", [{ title: "位置编码" }, { title: "进入第 1 层的输入" }], (c, table, sum) => {
+  station("position", [{ title: "位置编码" }, { title: "进入第 0 层的输入" }], (c, table, sum) => {
     table.hidden = !c.t.position;
     if (c.t.position) table.show({ rows: c.t.position, labels: c.labels, row: c.row });
     sum.show({ rows: c.t.input, labels: c.labels, row: c.row });
@@ -185,7 +185,7 @@
     images.at(-1).columnText = (j) => `第 ${Math.floor(j / config.d_head)} 头的第 ${j % config.d_head} 维`;
     images.at(-1).show({ rows: c.block.concat, labels: c.labels, row: c.row });
     const looks = c.block.heads.map((head, a) => { const row = Array.from(head.weights[c.row]); return `第 ${a} 头最看重 ${say(c.labels[row.indexOf(Math.max(...row))])}（${percent(Math.max(...row))}）`; });
-    return [facts(`第 ${state.layer + 1} 层，${say(c.name)}：${looks.join("，")}。`), rowText(`${say(c.name)} 的 4 × ${config.d_head} 个数`, c.block.concat[c.row])];
+    return [facts(`第 ${state.layer} 层，${say(c.name)}：${looks.join("，")}。`), rowText(`${say(c.name)} 的 4 × ${config.d_head} 个数`, c.block.concat[c.row])];
   });
 
   station("output", [{ title: "W_O" }, { title: "乘 W_O 之后" }], (c, weight, image) => {
@@ -239,7 +239,7 @@
 
   station("block", [{ title: "相加：前馈加回残差流" }, { title: "这一层的输出" }], (c, sum, image) => {
     sum.show({ rows: c.block.ffnSum, labels: c.labels, row: c.row });
-    image.show({ rows: c.block.output, labels: c.labels, row: c.row, title: `第 ${state.layer + 1} 层的输出` });
+    image.show({ rows: c.block.output, labels: c.labels, row: c.row, title: `第 ${state.layer} 层的输出` });
     const lengths = [c.t.input, ...c.t.blocks.map((b) => b.output)].map((rows) => number(mean(rows.map((r) => length(r))), 2));
     return [
       residualFacts(c, c.block.attentionOut, c.block.ffn, c.block.ffnSum, "前馈"),
@@ -406,7 +406,7 @@
     const named = (text, control) => h("label", {}, text, control);
     const bar = h("div", { className: "journey journey-walk", role: "region", "aria-label": "走到哪一站，跟着谁走" },
       h("span", { className: "journey-stops" }, step("‹", "上一站", () => go(at - 1)), select, step("›", "下一站", () => go(at + 1)), step("进入", "进入这一站", enter), spoken),
-      named("跟着", token), named("层", numbered("layer", config.n_layers, (i) => String(i + 1))), named("头", numbered("head", config.n_heads, String)));
+      named("跟着", token), named("层", numbered("layer", config.n_layers, String)), named("头", numbered("head", config.n_heads, String)));
     article.append(bar);
     // Scrolling by hand moves the selection along.
     const seen = new IntersectionObserver((entries) => entries.forEach((e) => { if (e.isIntersecting && performance.now() > quietUntil) choose(stops.indexOf(e.target)); }), { rootMargin: "-15% 0px -75% 0px" });
