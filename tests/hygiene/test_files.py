@@ -10,7 +10,8 @@ import pytest
 from tests.hygiene.files import ROOT, notebooks, read_notebook, tracked
 
 TEXT = {".py", ".md", ".ipynb", ".json", ".yml", ".yaml", ".toml", ".txt", ".in", ".mk", ".js", ".mjs", ".css", ".html", ".cfg", ".sh", ".po", ".bib", ""}
-MACHINE = re.compile(r"(?:^|[^A-Za-z0-9_.])/(?:work|farm|root)/[A-Za-z.]|\"resolved\": *\"http|(?:extra-)?index-url|https?://[^ \"]*/simple/")
+FOLDERS = "|".join(("work", "farm", "root"))  # put together here, so that this file needs no exception
+MACHINE = re.compile(rf'(?:^|[^A-Za-z0-9_.])/(?:{FOLDERS})/[A-Za-z.]|"resolved": *"http|(?:extra-)?index[-]url|https?:[/]{{2}}[^ "]*/simpl[e]/')
 
 
 def lines(path):
@@ -21,8 +22,7 @@ def lines(path):
 
 
 def test_no_machine_paths_or_registry_hosts():
-    here = "tests/hygiene/test_files.py"  # this file names the patterns
-    faults = [f"{path}:{n}: {line.strip()[:100]}" for path in tracked() if path.suffix in TEXT and path.as_posix() != here
+    faults = [f"{path}:{n}: {line.strip()[:100]}" for path in tracked() if path.suffix in TEXT
               for n, line in enumerate(lines(path), 1) if MACHINE.search(line)]
     assert not faults, "\n".join(faults)
 
