@@ -168,9 +168,10 @@ def fails(check, function):
     return False
 
 
-def small(rng, *shape, digits=1, scale=1.0):
+def small(rng, *shape, digits=1, scale=1.0, around=0.0):
     """A generic array whose numbers are short enough to be read in a message and pasted without loss."""
-    return np.round(scale * rng.standard_normal(shape), digits) + 0.0
+    numbers = np.round(scale * rng.standard_normal(shape), digits) + around
+    return np.round(numbers, 12) + 0.0  # a sum of two short numbers is short again: 0.3, not 0.30000000000000004
 
 
 class Student:

@@ -47,7 +47,7 @@ def turned(x, positions, base=10000.0, layout="half"):
 
 def off_grid(rng, *shape):
     """Short numbers, none of them zero."""
-    return np.round(small(rng, *shape) + 0.05, 2)
+    return small(rng, *shape, around=0.05)
 
 
 # ---- sinusoidal_encoding ---------------------------------------------------------------------------------

@@ -207,13 +207,13 @@ def solve_textbook(student, rng):
 @check(SOLVE, "any", section=EXAMPLE, claim="X 的行线性无关时，任何一张权重表都做得到", hint="n 个词元、d 维，n ≤ d；P 是 [n, n]，不必对称")
 def solve_any(student, rng):
     for n, d in ((2, 3), (3, 5), (4, 4)):
-        X, P = np.round(small(rng, n, d) + 2 * np.eye(n, d), 1), table(rng, n)
+        X, P = small(rng, n, d, around=2 * np.eye(n, d)), table(rng, n)
         student(X, P).satisfies(gives(X, P), WRONG)
 
 
 @check(SOLVE, "shapes", section=EXAMPLE, claim="W_Q 与 W_K 都是 [d, d_head]，d_head 由你定", hint="最简单的是 d_head = n")
 def solve_shapes(student, rng):
-    X, P = np.round(small(rng, 3, 5) + 2 * np.eye(3, 5), 1), table(rng, 3)
+    X, P = small(rng, 3, 5, around=2 * np.eye(3, 5)), table(rng, 3)
 
     def fit(pair):
         W_Q, W_K = pair
@@ -225,7 +225,7 @@ def solve_shapes(student, rng):
 @check(SOLVE, "dependent", section=EXAMPLE, claim="X 的行有线性关系时报 ValueError：得分表也得守这个关系，不是想要什么就有什么",
        hint="np.linalg.matrix_rank(X) 应等于行数")
 def solve_dependent(student, rng):
-    X, P = np.round(small(rng, 3, 5) + 2 * np.eye(3, 5), 1), table(rng, 3)
+    X, P = small(rng, 3, 5, around=2 * np.eye(3, 5)), table(rng, 3)
     _ = student(X, P).value  # an error in every case is no refusal
     X[2] = np.round(X[0] + X[1] / 2, 2)
     student(X, P).raises(ValueError)
@@ -234,7 +234,7 @@ def solve_dependent(student, rng):
 @check(SOLVE, "no-table", section=EXAMPLE, claim="P 不是权重表（有 0 或负数，或某行之和不是 1）时报 ValueError",
        hint="softmax 的输出都大于 0，每行和为 1：(P > 0).all() 与 np.allclose(P.sum(axis=1), 1)")
 def solve_no_table(student, rng):
-    X = np.round(small(rng, 2, 3) + 2 * np.eye(2, 3), 1)
+    X = small(rng, 2, 3, around=2 * np.eye(2, 3))
     _ = student(X, np.array([[0.75, 0.25], [0.5, 0.5]])).value
     student(X, np.array([[1.0, 0.0], [0.5, 0.5]])).raises(ValueError)
     student(X, np.array([[0.5, 0.4], [0.5, 0.5]])).raises(ValueError)

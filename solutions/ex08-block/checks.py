@@ -50,12 +50,12 @@ def batch_norm(x, gain=None, bias=None, eps=1e-5, running=None):
 
 def spread(rng, *shape):
     """Numbers that differ clearly within every row and every column, so that ε is negligible."""
-    return np.round(small(rng, *shape, scale=0.4) + np.arange(math.prod(shape)).reshape(shape) * 3 % 7, 1)
+    return small(rng, *shape, scale=0.4, around=np.arange(math.prod(shape)).reshape(shape) * 3 % 7)
 
 
 def vectors(rng, d):
     """A gain and a bias that differ from 1 and 0 in every place."""
-    return np.round(small(rng, d) + np.where(rng.random(d) < 0.5, 3.0, -3.0), 1), np.round(small(rng, d) + 5.0, 1)
+    return np.round(small(rng, d) + np.where(rng.random(d) < 0.5, 3.0, -3.0), 1), small(rng, d, around=5.0)
 
 
 # ---- layer_norm ------------------------------------------------------------------------------------------
@@ -100,7 +100,7 @@ def layer_norm_eps(student, rng):
     x = small(rng, 4)
     for eps in (0.5, 2.0):
         student(x, eps=eps).equals(layer_norm(x, eps=eps))
-    x = np.round(small(rng, 4) * 0.001, 4)
+    x = small(rng, 4, digits=4, scale=0.001)
     student(x).equals(layer_norm(x))
 
 
@@ -146,14 +146,14 @@ def layer_norm_untouched(student, rng):
        hint="√(mean(x²))；它不是标准差，除非均值恰好是 0")
 def rms_norm_values(student, rng):
     for d in (3, 5):
-        x = np.round(small(rng, d) + 1.0, 1)
+        x = small(rng, d, around=1.0)
         student(x).equals(rms_norm(x), atol=COARSE)
 
 
 @check("rms_norm", "rows", section=RMS, claim="每个位置只用自己的 d 个数", hint="平均沿最后一轴，keepdims=True")
 def rms_norm_rows(student, rng):
     for shape in ((3, 4), (2, 3, 4)):
-        x = np.round(small(rng, *shape) + 1.0, 1)
+        x = small(rng, *shape, around=1.0)
         student(x).equals(rms_norm(x), atol=COARSE)
 
 
@@ -166,7 +166,7 @@ def rms_norm_gain(student, rng):
 @check("rms_norm", "scale", section=RMS, claim="各数都乘同一个正数，输出不变；乘 −1，输出变号",
        hint="分子分母同时放大，比值不变")
 def rms_norm_scale(student, rng):
-    x = np.round(small(rng, 4) + 1.0, 1)
+    x = small(rng, 4, around=1.0)
     alone = student(x).value
     student(np.round(100 * x, 1)).equals(alone, atol=1e-5)
     student(-x).equals(np.negative(alone))
@@ -178,7 +178,7 @@ def rms_norm_eps(student, rng):
     x = small(rng, 4)
     for eps in (0.5, 2.0):
         student(x, eps=eps).equals(rms_norm(x, eps=eps))
-    x = np.round(small(rng, 4) * 0.001, 4)
+    x = small(rng, 4, digits=4, scale=0.001)
     student(x).equals(rms_norm(x))
 
 
@@ -266,7 +266,7 @@ def layers(rng):
     """Two sub-layers and two norms, all different: attention mixes the three positions, the norms differ in their gain."""
     attention = Callback("lambda x: np.tanh(M @ x @ A)", M=small(rng, 3, 3), A=small(rng, 4, 4))
     feed_forward = Callback("lambda x: np.maximum(x @ B, 0)", B=small(rng, 4, 4))
-    norms = [Callback("lambda x: g * x / np.sqrt((x * x).mean(-1, keepdims=True) + 0.1)", g=np.round(small(rng, 4) + 2.0, 1)) for _ in range(2)]
+    norms = [Callback("lambda x: g * x / np.sqrt((x * x).mean(-1, keepdims=True) + 0.1)", g=small(rng, 4, around=2.0)) for _ in range(2)]
     return attention, feed_forward, *norms
 
 

@@ -84,12 +84,12 @@ def attend(x, p, h):
 def model(rng, layers=2, vocab=5, d=4, context=6, width=3):
     """Parameters in which no gain is 1 and no bias 0."""
     def norm():
-        return {"gain": np.round(small(rng, d, scale=0.3) + 1.5, 1), "bias": np.round(small(rng, d, scale=0.3) + 0.4, 1)}
+        return {"gain": small(rng, d, scale=0.3, around=1.5), "bias": small(rng, d, scale=0.3, around=0.4)}
 
     def block():
-        attention = {f"W_{n}": small(rng, d, d, scale=0.7) for n in "QKVO"} | {f"b_{n}": np.round(small(rng, d, scale=0.3) + 0.2, 1) for n in "QKVO"}
-        ffn = {"W_1": small(rng, d, width, scale=0.7), "b_1": np.round(small(rng, width, scale=0.3) + 0.2, 1),
-               "W_2": small(rng, width, d, scale=0.7), "b_2": np.round(small(rng, d, scale=0.3) + 0.2, 1)}
+        attention = {f"W_{n}": small(rng, d, d, scale=0.7) for n in "QKVO"} | {f"b_{n}": small(rng, d, scale=0.3, around=0.2) for n in "QKVO"}
+        ffn = {"W_1": small(rng, d, width, scale=0.7), "b_1": small(rng, width, scale=0.3, around=0.2),
+               "W_2": small(rng, width, d, scale=0.7), "b_2": small(rng, d, scale=0.3, around=0.2)}
         return {"norm_1": norm(), "attention": attention, "norm_2": norm(), "ffn": ffn}
 
     return {"wte": small(rng, vocab, d), "wpe": small(rng, context, d), "blocks": [block() for _ in range(layers)], "norm_f": norm()}

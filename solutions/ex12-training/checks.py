@@ -45,7 +45,7 @@ def sample(rng, n=3, V=4):
 
 def state(rng, *shape):
     """w, g, m, v in the middle of a training; no gradient is zero."""
-    w, g, m = (np.round(small(rng, *shape) + 0.05, 2) for _ in range(3))
+    w, g, m = (small(rng, *shape, around=0.05) for _ in range(3))
     return w, g, m, np.round(small(rng, *shape) ** 2 + 0.1, 2)
 
 
@@ -197,4 +197,4 @@ def numeric_integers(student, rng):
 
 @check("numeric_gradient", "untouched", section=NUMERIC, claim="x 不变", hint="在副本上挪动；还原不等于没动过，舍入会留下痕迹")
 def numeric_untouched(student, rng):
-    student(SQUARE, np.round(small(rng, 3) + 0.03, 2)).keeps_arguments()
+    student(SQUARE, small(rng, 3, around=0.03)).keeps_arguments()
