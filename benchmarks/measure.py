@@ -36,18 +36,18 @@ class Times:
     def median(self, name):
         return statistics.median(self.seconds[name])
 
-    def ratio(self, ours, theirs, target=None, name=None, note="", scale=1.0):
+    def ratio(self, ours, theirs, target, name, least=False):
         """Median over the rounds of ours ÷ theirs, each pair measured in the same round."""
-        ratios = [scale * a / b for a, b in zip(self.seconds[ours], self.seconds[theirs])]
-        quartiles = tuple(statistics.quantiles(ratios, n=4)[::2]) if len(ratios) > 1 else ()
-        return Row(name or f"{ours} ÷ {theirs}", statistics.median(ratios), target, note=note, quartiles=quartiles,
-                   seconds={ours: self.median(ours), theirs: self.median(theirs)})
+        return self._row(ours, theirs, lambda a, b: a / b, target, name, least)
 
     def share(self, work, ours, reference, target, name):
         """Work a second of `ours` as a part of that of `reference`; `work` holds the amount that each does in a run."""
-        shares = [work[ours] / a / (work[reference] / b) for a, b in zip(self.seconds[ours], self.seconds[reference])]
-        return Row(name, statistics.median(shares), target, least=True, quartiles=tuple(statistics.quantiles(shares, n=4)[::2]),
-                   seconds={ours: self.median(ours), reference: self.median(reference)})
+        return self._row(ours, reference, lambda a, b: work[ours] / a / (work[reference] / b), target, name, True)
+
+    def _row(self, one, other, compare, target, name, least):
+        values = list(map(compare, self.seconds[one], self.seconds[other]))
+        return Row(name, statistics.median(values), target, least, quartiles=tuple(statistics.quantiles(values, n=4)[::2]),
+                   seconds={n: self.median(n) for n in (one, other)})
 
 
 def take_turns(contestants, rounds, warm_up=1):

@@ -34,3 +34,12 @@ def train(text, vocab_size, pattern):
         chunks = [merge(ids, best, new) for ids in chunks]
         merges.append(best)
     return merges
+
+
+def in_bytes(merges):
+    """Pairs of ids as pairs of byte strings."""
+    tokens, pairs = [bytes([b]) for b in range(256)], []
+    for left, right in merges:
+        pairs.append((tokens[left], tokens[right]))
+        tokens.append(tokens[left] + tokens[right])
+    return pairs

@@ -94,17 +94,25 @@ def fetch(name, folder):
     return archives[0]
 
 
+def members(archive, chosen):
+    """(name, bytes) of each file of the archive (.tgz, .tar.gz, .whl) whose name `chosen` accepts, in one pass: a
+    compressed tar can only be read forwards."""
+    wheel = archive.suffix == ".whl"
+    with (zipfile.ZipFile if wheel else tarfile.open)(archive) as opened:
+        for member in opened.infolist() if wheel else opened:
+            name = member.filename if wheel else member.name
+            if chosen(name):
+                yield name, opened.read(member) if wheel else opened.extractfile(member).read()
+
+
 def read_members(archive, endings):
-    """The bytes of the one file of the archive (.tgz, .tar.gz, .whl) whose name ends so, for each ending, in one pass:
-    a compressed tar can only be read forwards."""
+    """The bytes of the one file of the archive whose name ends so, for each ending."""
     found = {}
-    with (zipfile.ZipFile if archive.suffix == ".whl" else tarfile.open)(archive) as opened:
-        for member in opened.infolist() if archive.suffix == ".whl" else opened:
-            name = member.filename if archive.suffix == ".whl" else member.name
-            for ending in filter(name.endswith, endings):
-                if ending in found:
-                    raise ValueError(f"{archive.name} 里有几个文件以 {ending} 结尾")
-                found[ending] = opened.read(member) if archive.suffix == ".whl" else opened.extractfile(member).read()
+    for name, content in members(archive, lambda name: name.endswith(tuple(endings))):
+        for ending in filter(name.endswith, endings):
+            if ending in found:
+                raise ValueError(f"{archive.name} 里有几个文件以 {ending} 结尾")
+            found[ending] = content
     if missing := set(endings) - found.keys():
         raise ValueError(f"{archive.name} 里没有 {'、'.join(sorted(missing))}")
     return [found[ending] for ending in endings]
