@@ -138,17 +138,17 @@ def verify(assignment, function_name, names, function):
 
 def _joined(failures):
     """All reports; what explains several failures is spelled out once."""
-    texts, known = [], {None}
+    texts, known = [], set()
     for failure in failures:
         same = "诊断：原因同上" if failure.mutant else f"不符：原因同上（{failure.cause}）"
-        texts.append(f"{failure.headline}\n    {same}" if failure.cause in known - {None} else str(failure))
-        known.add(failure.cause)
+        texts.append(f"{failure.headline}\n    {same}" if failure.cause in known else str(failure))
+        known |= {failure.cause} - {None}
     return "\n\n".join(texts)
 
 
-def run(check, function):
-    """Run one check on one function."""
-    student = Student(check, function)
+def run(check, function, diagnose=True):
+    """Run one check on one function; a failure is explained by a known mistake if one shows the same."""
+    student = Student(check, function, diagnose=diagnose)
     try:
         check.body(student, check.rng())
     except NO_SUCH_RESULT:
@@ -156,16 +156,6 @@ def run(check, function):
             raise  # the check itself is broken
         outcome = Outcome(student)  # it took apart what the function returned
         outcome.fail(outcome._nothing() or "返回值的结构不对，检查无法继续", shown=True)
-
-
-def fails(check, function):
-    """Whether this check finds fault with this function; nothing is explained."""
-    student = Student(check, function, diagnose=False)
-    try:
-        check.body(student, check.rng())
-    except (CheckFailure, *NO_SUCH_RESULT):
-        return True
-    return False
 
 
 def small(rng, *shape, digits=1, scale=1.0, around=0.0):

@@ -6,21 +6,20 @@ import re
 
 import numpy as np
 
-from grading.checks import NO_SUCH_RESULT, Student, checks_of, course_seed, fails
+from grading.checks import NO_SUCH_RESULT, CheckFailure, Student, checks_of, course_seed, run
 from grading.mutants import mutants_of
 from grading.plain import WrongKind, code, same, told_apart
 
-# What to do about an error that says more than the check's own hint: (error, pattern of its text, advice).
+# What to do about an error that says more than the check's own hint: (beginning of `Name: text` as a pattern, advice).
 ADVICE = [
-    ("UnboundLocalError", "", "这个变量在赋值之前就用了：给它赋值的循环或 if 也许一次也没有进去"),
-    ("NameError", r"name 'np'", "在这个单元开头写 import numpy as np"),
-    ("NameError", "", "这个名字没有定义：看看拼写，或定义它的单元有没有运行成功"),
-    ("TimeoutError", "", "循环停不下来：看它的条件会不会变成假，每一圈有没有前进一步"),
-    ("RecursionError", "", "函数一直在调用自己：先写好不再调用的情形"),
-    ("ModuleNotFoundError", "", "评分的环境里只有 Python 自带的库和 NumPy"),
-    ("TypeError", r"positional argument|keyword argument", "函数的参数要与约定一致：名字、次序、默认值"),
-    ("AttributeError", r"'NoneType' object", "有一步得到的是 None：它调用的函数忘了 return？"),
-    ("TypeError", r"'NoneType' object", "有一步得到的是 None：它调用的函数忘了 return？"),
+    (r"UnboundLocalError:", "这个变量在赋值之前就用了：给它赋值的循环或 if 也许一次也没有进去"),
+    (r"NameError: .*name 'np'", "在这个单元开头写 import numpy as np"),
+    (r"NameError:", "这个名字没有定义：看看拼写，或定义它的单元有没有运行成功"),
+    (r"TimeoutError:", "循环停不下来：看它的条件会不会变成假，每一圈有没有前进一步"),
+    (r"RecursionError:", "函数一直在调用自己：先写好不再调用的情形"),
+    (r"ModuleNotFoundError:", "评分的环境里只有 Python 自带的库和 NumPy"),
+    (r"TypeError: .*(positional|keyword) argument", "函数的参数要与约定一致：名字、次序、默认值"),
+    (r"(Attribute|Type)Error: .*'NoneType' object", "有一步得到的是 None：它调用的函数忘了 return？"),
 ]
 
 
@@ -47,7 +46,12 @@ def explanation(student, aspect="result"):
 
 @functools.cache
 def _fails(check, mutant, seed):
-    return fails(check, mutant.body)
+    """Whether the check finds fault with this mistake; with another `seed` its inputs are others."""
+    try:
+        run(check, mutant.body, diagnose=False)
+    except CheckFailure:
+        return True
+    return False
 
 
 def _score(mutant, record):
@@ -107,8 +111,8 @@ def _advice(outcome, found):
     if isinstance(found, WrongKind):
         return found.advice
     if (error := outcome.seen.error) is not None:
-        for name, pattern, advice in ADVICE:
-            if type(error).__name__ == name and re.search(pattern, str(error)):
+        for pattern, advice in ADVICE:
+            if re.match(pattern, f"{type(error).__name__}: {error}", re.S):
                 return advice
     return f"{outcome.check.hint}，见 {outcome.check.section}"
 
