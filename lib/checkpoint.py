@@ -14,6 +14,8 @@ import numpy as np
 from safetensors import SafetensorError, deserialize
 from safetensors.numpy import save_file
 
+from lib._tree import leaves  # 嵌套参数里的每个（路径, 数组）
+
 __all__ = ["read_folder", "read_gguf", "assemble", "write_folder"]
 
 OWN = "token-journey"  # 与 GPT-2、Llama 都不同的设置（例如 2017 年的配方）用本书自己的布局保存
@@ -103,8 +105,8 @@ def assemble(kind, tensors, config, shapes, dtype):
     """按布局把张量放进与 shapes 同构的嵌套字典；有任何缺少、多出或形状不对，用一个 ValueError 一次说全。"""
     bare = {_strip(name): array for name, array in tensors.items() if not name.endswith(IGNORED)}
     # 本书自己的布局没有表：文件里的名字就是路径
-    rows = list(_layout(kind, config)) or [(path, [path], False) for path, _ in _leaves(shapes)]
-    wanted, arrays, problems = dict(_leaves(shapes)), {}, []
+    rows = list(_layout(kind, config)) or [(path, [path], False) for path, _ in leaves(shapes)]
+    wanted, arrays, problems = dict(leaves(shapes)), {}, []
     for name, paths, transpose in rows:  # shape 是这个张量在文件里应有的形状：几条路径的宽度相加
         widths = [wanted[path][-1] for path in paths]
         shape = (*wanted[paths[0]][:-1], sum(widths))
@@ -179,7 +181,7 @@ def write_folder(folder, config, params):
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     kind, settings = _settings(config)
-    arrays = dict(_leaves(params))
+    arrays = dict(leaves(params))
     tensors = {}
     for name, paths, transpose in _layout(kind, config) if kind != OWN else [(path, [path], False) for path in arrays]:
         array = np.concatenate([arrays[path] for path in paths], axis=-1)
@@ -281,17 +283,8 @@ def _strip(name):
     return name.removeprefix("transformer.").removeprefix("model.")
 
 
-def _leaves(tree, path=""):
-    """嵌套字典里的每个叶子：("blocks.0.attention.W_Q", 值)。"""
-    if isinstance(tree, (dict, list)):
-        for key, value in tree.items() if isinstance(tree, dict) else enumerate(tree):
-            yield from _leaves(value, f"{path}.{key}" if path else str(key))
-    else:
-        yield path, tree
-
-
 def _rebuild(tree, arrays, path=""):
-    """_leaves 的逆：按 tree 的布局，把「路径 → 数组」放回嵌套字典。"""
+    """leaves 的逆：按 tree 的布局，把「路径 → 数组」放回嵌套字典。"""
     if isinstance(tree, dict):
         return {key: _rebuild(value, arrays, f"{path}.{key}" if path else key) for key, value in tree.items()}
     if isinstance(tree, list):

@@ -22,6 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from lib._checks import as_count, as_ids  # 入口检查：正整数、0…n-1 的编号；不合格就报错
+from lib._tree import leaves  # 嵌套参数里的每个（路径, 数组）
 from lib.block import transformer_block
 from lib.embedding import embed
 from lib.feedforward import ACTIVATIONS
@@ -184,7 +185,7 @@ class GPT:
     @property
     def num_parameters(self):
         """参数总数；绑定的输出层与嵌入表是同一份，只数一次。"""
-        return sum(array.size for _, array in _leaves(self.params))
+        return sum(array.size for _, array in leaves(self.params))
 
     def __call__(self, ids, cache=None, *, last_only=False, record=None):
         """每个位置对下一个词元的得分。给了 cache 就接在已有的词元之后，只算新的位置。
@@ -293,8 +294,8 @@ def _initialize(config, rng, dtype):
 
 def _check_params(params, shapes):
     """params 的布局、形状和精度与设置相符，否则把不符之处一次说全。"""
-    expected = dict(_leaves(shapes))
-    arrays = dict(_leaves(params))
+    expected = dict(leaves(shapes))
+    arrays = dict(leaves(params))
     problems = [f"缺少 {name} {shape}" for name, shape in expected.items() if name not in arrays]
     problems += [f"多出 {name}" for name in arrays if name not in expected]
     problems += [f"{name} 应是 {expected[name]}，收到 {np.shape(array)}" for name, array in arrays.items()
@@ -304,15 +305,6 @@ def _check_params(params, shapes):
         problems = [f"参数应都是同一种浮点数组，收到 {'、'.join(kinds)}"]
     if problems:
         raise ValueError(f"params 与 config 不符，共 {len(problems)} 处：" + "；".join(problems[:8]))
-
-
-def _leaves(tree, path=""):
-    """嵌套字典里的每个叶子：("blocks.0.attention.W_Q", 值)。"""
-    if isinstance(tree, (dict, list)):
-        for key, value in tree.items() if isinstance(tree, dict) else enumerate(tree):
-            yield from _leaves(value, f"{path}.{key}" if path else str(key))
-    else:
-        yield path, tree
 
 
 def _keep(record, **arrays):

@@ -14,6 +14,7 @@ import numpy as np
 from tqdm.auto import tqdm
 
 from lib._checks import as_count, as_ids  # 入口检查：正整数、0…n-1 的编号；不合格就报错
+from lib._tree import leaves  # 嵌套参数里的每个（路径, 数组）
 from lib.functional import cross_entropy
 from lib.gradients import loss_and_gradients
 
@@ -221,13 +222,3 @@ def load_checkpoint(path, model, optimizer, rng, settings=None):
         optimizer.moments[name] = (arrays[f"m.{name}"], arrays[f"v.{name}"])
     rng.bit_generator.state = state["rng"]
     return {"loss": state["history"]["loss"], "validation": [tuple(pair) for pair in state["history"]["validation"]]}
-
-
-def leaves(tree, path=""):
-    """嵌套字典里的每个数组：[("blocks.0.attention.W_Q", 数组), …]。"""
-    if not isinstance(tree, (dict, list)):
-        return [(path, tree)]
-    found = []
-    for key, value in tree.items() if isinstance(tree, dict) else enumerate(tree):
-        found += leaves(value, f"{path}.{key}" if path else str(key))
-    return found

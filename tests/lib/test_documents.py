@@ -7,6 +7,7 @@ import dataclasses
 import numpy as np
 import pytest
 
+from lib._tree import leaves
 from lib.accounting import (
     MODELS,
     count_parameters,
@@ -188,13 +189,7 @@ def test_gpt2_small_in_detail():
 def test_gpt2_allocates_exactly_what_is_counted():
     model = GPT(PRESETS["gpt2"])
     assert model.num_parameters == 124_439_808
-    assert sum(a.nbytes for a in leaves(model.params)) == 4 * 124_439_808
-
-
-def leaves(tree):
-    if isinstance(tree, np.ndarray):
-        return [tree]
-    return [a for v in (tree.values() if isinstance(tree, dict) else tree) for a in leaves(v)]
+    assert sum(a.nbytes for _, a in leaves(model.params)) == 4 * 124_439_808
 
 
 @pytest.mark.parametrize("settings", [
@@ -204,7 +199,7 @@ def leaves(tree):
 ])
 def test_counting_equals_allocating(settings):
     config = Config(19, 7, 24, 3, 4, **settings)
-    assert GPT(config).num_parameters == count_parameters(config) == sum(a.size for a in leaves(GPT(config).params))
+    assert GPT(config).num_parameters == count_parameters(config) == sum(a.size for _, a in leaves(GPT(config).params))
 
 
 def test_flops():
