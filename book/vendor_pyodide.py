@@ -100,8 +100,7 @@ def stands(version):
 
 
 def main(report=print):
-    modules = node.install(report, folder=node.HERE / "pyodide", target=Path(sys.prefix) / "npm-pyodide")
-    core = modules / "pyodide"
+    core = node.install(report, node.HERE / "pyodide") / "pyodide"
     lock = json.loads((core / "pyodide-lock.json").read_text(encoding="utf-8"))
     version, wanted = lock["info"]["version"], closure(lock["packages"], WANTED)
     if stands(version):

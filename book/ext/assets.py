@@ -56,7 +56,7 @@ def digest(data):
 
 def copy_katex(static):
     """KaTeX's style sheet and its fonts (woff2 only: every browser that can show the rest of the page reads it)."""
-    source = node.MODULES / "katex" / "dist"
+    source = node.modules() / "katex" / "dist"
     (static / "fonts").mkdir(parents=True, exist_ok=True)
     style = (source / "katex.min.css").read_text(encoding="utf-8")
     style = re.sub(r',url\([^)]*\.(?:woff|ttf)\) format\("(?:woff|truetype)"\)', "", style)

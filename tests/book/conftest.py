@@ -2,7 +2,6 @@
 
 import json
 import shutil
-import sys
 from pathlib import Path
 
 import nbformat
@@ -129,7 +128,7 @@ def address(site):
 @pytest.fixture(scope="session")
 def axe():
     """The script of axe-core."""
-    modules = node.install(print, folder=Path(__file__).parent / "axe", target=Path(sys.prefix) / "npm-axe")
+    modules = node.install(print, Path(__file__).parent / "axe")
     return (modules / "axe-core" / "axe.min.js").read_text(encoding="utf-8")
 
 

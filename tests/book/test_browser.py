@@ -3,10 +3,10 @@
 `make test` runs the first half on a machine with Chromium; `make test-site` runs all of it, with Python in the page.
 """
 
+import hashlib
 import json
 import random
 import re
-import sys
 from pathlib import Path
 
 import nbformat
@@ -415,13 +415,10 @@ def test_edit_run_error_stop_reload_reset(running, address):
 @pytest.mark.long
 def test_what_is_vendored_is_official(root):
     """Every file of the distribution against the official lock of the npm package."""
-    import hashlib
-    import json
-
-    official = json.loads((Path(sys.prefix) / "npm-pyodide/node_modules/pyodide/pyodide-lock.json").read_text())
+    core = node.modules(node.HERE / "pyodide") / "pyodide"
+    official = json.loads((core / "pyodide-lock.json").read_text())
     folder = root / "data" / "pyodide"
     hashes = {package["file_name"]: package["sha256"] for package in official["packages"].values()}
-    core = Path(sys.prefix) / "npm-pyodide/node_modules/pyodide"
     for path in folder.iterdir():
         if path.name in hashes:
             assert hashlib.sha256(path.read_bytes()).hexdigest() == hashes[path.name], path.name
@@ -494,7 +491,7 @@ def test_a_new_reader_on_a_phone_without_network(open_page, address, artefacts):
 
 def lighthouse(url, chromium_path, report, categories, *flags):
     """The scores of one page, out of 100, and the audits that fail."""
-    modules = node.install(print, folder=HERE / "lighthouse", target=Path(sys.prefix) / "npm-lighthouse")
+    modules = node.install(print, HERE / "lighthouse")
     command = [modules / "lighthouse" / "cli" / "index.js", url, "--quiet", "--output=json", f"--output-path={report}"]
     command += ["--chrome-flags=--headless=new --no-sandbox --disable-gpu", f"--only-categories={categories}", *flags]
     for _ in range(3):  # on a machine that is busy with other things Lighthouse gives up waiting for the browser

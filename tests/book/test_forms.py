@@ -109,7 +109,7 @@ def printed(tmp_path_factory, root, chromium_path):
     page = build.run(root, root / "_build", builder="singlehtml", report=lambda text: None) / "index.html"
     target = tmp_path_factory.mktemp("pdf") / "book.pdf"
     pdf.write(page, target)
-    modules = node.install(print, folder=HERE / "pdfjs", target=Path(sys.prefix) / "npm-pdfjs")
+    modules = node.install(print, HERE / "pdfjs")
     done = node.run(HERE / "read_pdf.mjs", modules, target, capture_output=True, text=True, encoding="utf-8")
     assert done.returncode == 0, done.stderr[-2000:]
     return json.loads(done.stdout), lxml.html.parse(str(page), lxml.html.HTMLParser(encoding="utf-8")).getroot()
