@@ -39,18 +39,17 @@ def fill(data, rows, assignment, column=None, out_of=None):
     head, body = table[0], [line for line in table[1:] if any(line)]
     place = _grade_column(head, assignment, column)
     by, found = _whose(head, body, [row["student"] for row in rows])
-    count = 0
     for row in rows:
         if (line := found.get(row["student"])) is not None:
             score = row["score"] * out_of / row["max_score"] if out_of else row["score"]
             line += [""] * (place + 1 - len(line))
             line[place] = number(score)
-            count += 1
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerows(table)
-    known = list(map(id, found.values()))
-    absent = [" ".join(line[:2]).strip() for line in body if id(line) not in known and _is_student(line, by)]
-    return Filled(f"\ufeff{text.getvalue()}", count, head[by], head[place], [r["student"] for r in rows if r["student"] not in found], absent)
+    known = set(map(id, found.values()))
+    absent = [" ".join(line[:2]).strip() for line in body if id(line) not in known and len(line) > by and line[by].strip()]
+    strangers = [row["student"] for row in rows if row["student"] not in found]
+    return Filled(f"\ufeff{text.getvalue()}", len(found), head[by], head[place], strangers, absent)
 
 
 def _read(data):
@@ -102,7 +101,3 @@ def _last_number(text):
     """Participant 12345, 参与者 12345, 张三_12345, 12345 → 12345; but zhangsan2 has none."""
     match = re.search(r"(?:^|[\s_\u4e00-\u9fff])(\d+)$", text.strip())
     return match[1] if match else None
-
-
-def _is_student(line, by):
-    return by < len(line) and bool(line[by].strip())

@@ -29,7 +29,7 @@ def test_moodles_worksheet():
     lines = table(filled)
     assert [line[4] for line in lines] == ["Grade", "7.5", "12", ""] and lines[1][7] == "Monday, 1 June 2026, 10:00 AM"
     assert [[*line[:4], *line[5:]] for line in lines] == [[*line[:4], *line[5:]] for line in csv.reader(io.StringIO(MOODLE))]
-    assert filled.strangers == ["赵六_9"] and filled.absent == ["Participant 12347 王五"] and filled.by == "Identifier"
+    assert filled.count == 2 and filled.strangers == ["赵六_9"] and filled.absent == ["Participant 12347 王五"] and filled.by == "Identifier"
     scaled = fill(MOODLE.encode(), [row("张三_12345", 7.5)], "ex04-attention", out_of=100)
     assert table(scaled)[1][4] == "62.5"
 
