@@ -110,7 +110,6 @@ class SafeGenerateFeedback(GenerateFeedback):
         if not found:
             _refuse(self, f"成绩簿里没有 {self.coursedir.student_id} 的 {assignment.name}：先评分")
 
-
     def _carry(self, student, assignment, folder):
         """What the exchange wants beside a page: the time and the secret of the submission that the page belongs to."""
         submitted = Path(self.coursedir.root) / self.coursedir.submitted_directory / student / assignment
