@@ -18,11 +18,11 @@ from grading.assignment import ROOT, is_test
 from grading.catalog import exercise
 from grading.execution import execute
 from grading.rebuild import Unreadable, read_cells, rebuild
-from grading.sandbox import SandboxUnavailable, require_sandbox
+from grading.sandbox import PRIVATE_PACKAGES, SandboxUnavailable, require_sandbox
 
 REPORTS = ROOT / "reports"
 PLACE = re.compile(r"\s*\((?:<[^>]*>|[^\s()]+), line (\d+)\)$")  # of a syntax error: the cell has no file name of its own
-FORBIDDEN = re.compile(r"^\s*(?:import|from)\s+(lib|claims|grading|solutions)\b", re.M)
+FORBIDDEN = re.compile(rf"^\s*(?:import|from)\s+({'|'.join(PRIVATE_PACKAGES)})\b", re.M)
 NO_SANDBOX = "这台机器没有沙箱（bubblewrap），你的代码直接在本机运行；只用来检查自己写的笔记本。"
 
 
