@@ -14,13 +14,17 @@ ROOT = Path(__file__).resolve().parents[2]
 DEPLOY = ROOT / "deploy"
 
 
+def yaml_text(name):
+    return (DEPLOY / "kubernetes" / name).read_text("utf-8")
+
+
 def test_every_yaml_file_can_be_read():
     for path in DEPLOY.rglob("*.yaml"):
         assert [document for document in yaml.safe_load_all(path.read_text("utf-8")) if document], path
 
 
 def test_python_in_values_and_configs_compiles():
-    values = yaml.safe_load((DEPLOY / "kubernetes" / "values.yaml").read_text("utf-8"))
+    values = yaml.safe_load(yaml_text("values.yaml"))
     for source in values["hub"]["extraConfig"].values():
         ast.parse(source)
     for path in DEPLOY.rglob("*.py"):
@@ -28,7 +32,7 @@ def test_python_in_values_and_configs_compiles():
 
 
 def test_the_exchange_is_reachable_and_the_gradebook_is_not():
-    values = yaml.safe_load((DEPLOY / "kubernetes" / "values.yaml").read_text("utf-8"))
+    values = yaml.safe_load(yaml_text("values.yaml"))
     roles = values["hub"]["loadRoles"]
     assert all("access:services!service=ngshare" in roles[name]["scopes"] for name in ("user", "server"))
     assert "GRADEBOOK_URL" not in values["singleuser"]["extraEnv"]  # the teacher's server alone gets it
@@ -37,21 +41,17 @@ def test_the_exchange_is_reachable_and_the_gradebook_is_not():
 
 def test_policies_speak_of_pods_that_there_are():
     """A selector that matches nothing shuts a way that is needed, or leaves one open that is not."""
-    documents = list(yaml.safe_load_all((DEPLOY / "kubernetes" / "dask.yaml").read_text("utf-8")))
-    values = (DEPLOY / "kubernetes" / "values.yaml").read_text("utf-8")
+    dask, values = yaml_text("dask.yaml"), yaml_text("values.yaml")
+    documents = list(yaml.safe_load_all(dask))
     labels = {tuple(d["spec"]["template"]["metadata"]["labels"].items())[0] for d in documents if d["kind"] == "Deployment"}
     teacher = re.search(r'extra_labels = \{"([\w-]+)": "([\w-]+)"\}', values).groups()
     # Other people's charts give theirs these labels; PostgreSQL's are the reader's to fill in.
     known = labels | {teacher, ("app.kubernetes.io/name", "ngshare"), ("k8s-app", "kube-dns"), ("app", "postgres")}
-    used = set(re.findall(r"podSelector: \{matchLabels: \{([\w./-]+): ([\w-]+)\}\}", values + yaml_text("dask.yaml")))
+    used = set(re.findall(r"podSelector: \{matchLabels: \{([\w./-]+): ([\w-]+)\}\}", values + dask))
     assert used and used <= known
     closed = {tuple(d["spec"]["podSelector"]["matchLabels"].items())[0]: set(d["spec"]["policyTypes"]) for d in documents
               if d["kind"] == "NetworkPolicy"}
     assert "Ingress" in closed["app", "grading-scheduler"] and closed["app", "grading-worker"] == {"Ingress", "Egress"}
-
-
-def yaml_text(name):
-    return (DEPLOY / "kubernetes" / name).read_text("utf-8")
 
 
 @pytest.mark.sandbox
