@@ -141,8 +141,3 @@ for n in range(3, 256):
         for _ in range(300): link.sendall(part)
     except (OSError, ValueError): pass
 """, flags={"timeout"})
-add("many-pictures", "limits", "shows hundreds of megabytes of pictures", """
-from IPython.display import display
-picture = "iVBORw0KGgo" + "A" * (3 << 20)
-for n in range(60): display({"image/png": picture, "text/plain": "x"}, raw=True)
-""")

@@ -75,6 +75,11 @@ time.sleep(3)
 add("much-output", "limits", "prints sixty megabytes", "for n in range(60_000): print('x' * 1000)")
 add("many-outputs", "limits", "shows ten thousand objects",
     "from IPython.display import display\nfor n in range(10_000): display(n)")
+add("many-pictures", "limits", "shows hundreds of megabytes of pictures", """
+from IPython.display import display
+picture = "iVBORw0KGgo" + "A" * (3 << 20)
+for n in range(60): display({"image/png": picture, "text/plain": "x"}, raw=True)
+""")
 add("output-from-a-thread", "limits", "prints from a thread while other cells and tests run", """
 import threading, time
 def flood():
