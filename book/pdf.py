@@ -18,6 +18,9 @@ STYLE = """
 :is(.bd-footer-content, #jb-print-docs-body, #pst-skip-link, #pst-back-to-top) { display: none !important; }
 .bd-article > section > h1 { display: block !important; }
 .toctree-wrapper > section { break-before: page; }
+/* A heading whose letters touch the top of a page is painted, unseen, with the page before as well, and then stands
+   twice in the outline's title. */
+:is(h1, h2, h3, h4, h5, h6) { padding-top: 4px !important; }
 /* The whole ledger is an appendix; a chapter's part of it need not be printed twice. */
 .tag_hide-output > details { display: none !important; }
 pre, .highlight pre { white-space: pre-wrap !important; overflow-wrap: anywhere; font-size: 8.5pt; max-height: none !important; overflow: visible !important; }

@@ -103,16 +103,31 @@ def test_the_unpacked_site_works(unpacked, browser, way):
 # --------------------------------------------------------------------------- PDF (make test-site)
 
 
+def read_pdf(path):
+    """What pdf.js reads in it, as read_pdf.mjs says."""
+    modules = node.install(print, HERE / "pdfjs")
+    done = node.run(HERE / "read_pdf.mjs", modules, path, capture_output=True, text=True, encoding="utf-8")
+    assert done.returncode == 0, done.stderr[-2000:]
+    return json.loads(done.stdout)
+
+
+@pytest.mark.browser
+def test_a_heading_on_top_of_a_page_stands_once_in_the_outline(tmp_path):
+    titles = [f"第 {i} 节" for i in range(5)]
+    sections = "".join(f"<h2>{title}</h2><p>字</p>" for title in titles)
+    style = "h2 { break-before: page; margin: 0; line-height: 1 }"
+    (tmp_path / "page.html").write_text(f"<!doctype html><meta charset=utf-8><style>{style}</style><p>字</p>{sections}", encoding="utf-8")
+    pdf.write(tmp_path / "page.html", tmp_path / "page.pdf")
+    assert [title for title, _, _ in read_pdf(tmp_path / "page.pdf")["outline"]] == titles
+
+
 @pytest.fixture(scope="module")
 def printed(tmp_path_factory, root, chromium_path):
     """(what pdf.js reads in the PDF, the page it was printed from)"""
     page = build.run(root, root / "_build", builder="singlehtml", report=lambda text: None) / "index.html"
     target = tmp_path_factory.mktemp("pdf") / "book.pdf"
     pdf.write(page, target)
-    modules = node.install(print, HERE / "pdfjs")
-    done = node.run(HERE / "read_pdf.mjs", modules, target, capture_output=True, text=True, encoding="utf-8")
-    assert done.returncode == 0, done.stderr[-2000:]
-    return json.loads(done.stdout), lxml.html.parse(str(page), lxml.html.HTMLParser(encoding="utf-8")).getroot()
+    return read_pdf(target), lxml.html.parse(str(page), lxml.html.HTMLParser(encoding="utf-8")).getroot()
 
 
 def squeezed(text):
