@@ -119,11 +119,9 @@ def _from_folder(place, assignment):
             _student_folder(found, entry, assignment)
         elif not entry.is_file(follow_symlinks=False):
             name = re.sub(r"\.(ipynb|zip)$", "", entry.name)
-            _submission(found, _student_of(name, assignment)).take(entry.name, _not_plain(entry.name))
+            _submission(found, _student_of(name, assignment)).take(entry.name, _not_plain(_decodable(entry.name)))
         elif entry.name.endswith((".zip", ".ipynb")):
-            reader = _Reader()
-            content = reader.plain_file(place, entry.name)
-            _add_named_file(found, entry.name, Refused(*next(iter(reader.notes.items()))) if content is None else content, assignment)
+            _add_named_file(found, entry.name, _Reader().plain_file(place, entry.name), assignment)
     return found
 
 
@@ -133,8 +131,16 @@ def _submission(found, name):
     return found.setdefault(student, Submission(student))
 
 
-def _not_plain(name):
-    return Refused("not-a-plain-file", f"{_decodable(name)[:80]} 是链接或特殊文件，没有读取")
+def _not_plain(shown):
+    return Refused("not-a-plain-file", f"{shown} 是链接或特殊文件，没有读取")
+
+
+def _foreign(shown):
+    return Refused("foreign-owner", f"{shown} 属于别的用户，没有读取")
+
+
+def _unreadable(shown, error):
+    return Refused("unreadable-file", f"{shown} 读不了：{error.strerror}")
 
 
 def _student_folder(found, entry, assignment):
@@ -150,94 +156,86 @@ def _student_folder(found, entry, assignment):
         if chosen is not None and (chosen.is_symlink() or not chosen.is_dir(follow_symlinks=False)):
             _submission(found, student).take(assignment, _not_plain(assignment))
             return
-        reader = _Reader()
-        files = reader.folder(chosen.path if chosen else entry.path)
+        submission = _submission(found, student)
+        for name, content in _Reader().folder(chosen.path if chosen else entry.path):
+            submission.take(name, content)
     except OSError as error:
-        _submission(found, student).take("", Refused("unreadable-file", f"文件夹 {_decodable(entry.name)} 读不了：{error.strerror}"))
+        _submission(found, student).take("", _unreadable(f"文件夹 {_decodable(entry.name)}", error))
         return
-    submission = _submission(found, student)
-    for name, content in files.items():
-        submission.take(name, content)
-    submission.notes |= reader.notes
     _take_timestamp(submission)
-    _unpack_single_zip(submission, assignment)
+    _unpack_single_zip(submission)
 
 
 class _Reader:
     """Reads plain files below a folder without following a link, within limits."""
 
     def __init__(self, owner=None, strict=False):
-        self.notes, self.total, self.count, self.owner, self.strict = {}, 0, 0, owner, strict
+        self.total, self.count, self.owner, self.strict = 0, 0, owner, strict
 
     def folder(self, path):
-        files = {}
+        """(name, bytes or Refused) of each file."""
         handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
         try:
-            self._walk(handle, "", files, 0)
+            yield from self._walk(handle, "", 0)
         finally:
             os.close(handle)
-        return files
 
-    def _walk(self, handle, prefix, files, depth):
+    def _walk(self, handle, prefix, depth):
         for name in sorted(os.listdir(handle)):
             if name in (".ipynb_checkpoints", "__pycache__", "__MACOSX", ".DS_Store", ".git"):
                 continue
             shown = prefix + _decodable(name)
             try:
                 if not stat.S_ISDIR(os.stat(name, dir_fd=handle, follow_symlinks=False).st_mode):
-                    if (data := self.plain_file(handle, name, prefix)) is not None:
-                        files[shown] = data
+                    yield shown, self.plain_file(handle, name, prefix)
                 elif depth >= MAX_DEPTH:
-                    self.notes["too-deep"] = f"{shown} 嵌套太深，没有读取"
+                    yield shown, Refused("too-deep", f"{shown} 嵌套太深，没有读取")
                 else:
-                    self._folder(os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=handle), shown, files, depth)
+                    yield from self._folder(os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=handle), shown, depth)
             except OSError as error:  # no permission, or gone since the list was made
-                self.notes["unreadable-file"] = f"{shown} 读不了：{error.strerror}"
+                yield shown, _unreadable(shown, error)
 
-    def _folder(self, handle, shown, files, depth):
+    def _folder(self, handle, shown, depth):
         """Go into an open folder; whose it is is asked of what has been opened, not of its name."""
         try:
             if self.owner is not None and os.fstat(handle).st_uid != self.owner:
-                self.notes["foreign-owner"] = f"{shown} 属于别的用户，没有读取"
+                yield shown, _foreign(shown)
             else:
-                self._walk(handle, f"{shown}/", files, depth + 1)
+                yield from self._walk(handle, f"{shown}/", depth + 1)
         finally:
             os.close(handle)
 
     def plain_file(self, handle, name, prefix=""):
-        """The bytes of a regular file, or None with a note."""
+        """The bytes of a regular file, or Refused."""
         where = {"dir_fd": handle} if isinstance(handle, int) else {}
         path = name if where else os.path.join(handle, name)
         shown = f"{prefix}{_decodable(name)}"
         if not stat.S_ISREG(os.stat(path, follow_symlinks=False, **where).st_mode):
-            self.notes["not-a-plain-file"] = f"{shown} 是链接或特殊文件，没有读取"
-            return None
+            return _not_plain(shown)
         try:
             descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, **where)
         except OSError as error:
-            self.notes["unreadable-file"] = f"{shown} 读不了：{error.strerror}"
-            return None
+            return _unreadable(shown, error)
         with os.fdopen(descriptor, "rb") as file:
             status = os.fstat(file.fileno())
             if self.owner is not None and status.st_uid != self.owner:
-                self.notes["foreign-owner"] = f"{shown} 属于别的用户，没有读取"
-                return None
+                return _foreign(shown)
             shared = self.strict and status.st_nlink > 1  # may be a file that the student couldn't read
             if not stat.S_ISREG(status.st_mode) or shared:
-                self.notes["not-a-plain-file"] = f"{shown} 有多个硬链接或不是普通文件，没有读取"
-                return None
+                return Refused("not-a-plain-file", f"{shown} 有多个硬链接或不是普通文件，没有读取")
             self.count += 1
             if status.st_size > MAX_FILE or self.total + status.st_size > MAX_TOTAL or self.count > MAX_FILES:
-                self.notes["too-large"] = f"{shown} 太大或文件太多，没有读取"
-                return None
+                return Refused("too-large", f"{shown} 太大或文件太多，没有读取")
             self.total += status.st_size
             return file.read(MAX_FILE)
 
 
 def read_plain(path, owner=None):
     """({name: bytes}, notes) of a folder that somebody else can write to."""
-    reader = _Reader(owner, strict=True)
-    return reader.folder(path), reader.notes
+    read = Submission("")
+    for name, content in _Reader(owner, strict=True).folder(path):
+        read.take(name, content)
+    return read.files, read.notes
 
 
 # -- zips ------------------------------------------------------------------------------------------------------------
@@ -263,7 +261,7 @@ def _from_file(path, assignment):
             _place_member(found, name, content, assignment)
     for submission in found.values():
         _take_timestamp(submission)
-        _unpack_single_zip(submission, assignment)
+        _unpack_single_zip(submission)
     return found
 
 
@@ -305,7 +303,7 @@ def _add_named_file(found, name, content, assignment):
         name = f"{assignment}.ipynb" if name.endswith(".ipynb") else name
     submission = _submission(found, student)
     submission.take(name, content)
-    _unpack_single_zip(submission, assignment)
+    _unpack_single_zip(submission)
 
 
 def _student_of(stem, assignment):
@@ -315,7 +313,7 @@ def _student_of(stem, assignment):
     return rest or stem
 
 
-def _unpack_single_zip(submission, assignment):
+def _unpack_single_zip(submission):
     """A student who handed in a zip instead of its content."""
     zips = [name for name in submission.files if name.endswith(".zip")]
     if len(zips) != 1 or any(name.endswith(".ipynb") for name in submission.files):
