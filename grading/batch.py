@@ -117,7 +117,7 @@ def _task(assignment, pristine, submission, limits):
 
 def _engine(scheduler, workers, count, limits, troubles):
     """The function that turns tasks into results: a Dask cluster, or processes of this machine. Errors go into `troubles`."""
-    given_up = functools.partial(_given_up, troubles=troubles)
+    given_up = functools.partial(_given_up, troubles)
     if scheduler:
         from grading.cluster import run
 
@@ -127,15 +127,14 @@ def _engine(scheduler, workers, count, limits, troubles):
     return lambda tasks: pool.run(worker.grade, tasks, number, seconds, given_up, ["grading.worker"]) if count else ()
 
 
-def _given_up(task, reason, error=None, troubles=None):
+def _given_up(troubles, task, reason, error):
     """The result of a submission that could not be graded; it never ends the run, unless no other could be graded either."""
     if isinstance(error, (SandboxUnavailable, worker.DifferentCode)):
         raise error
     words = {"died": "评分进程在这份提交上多次中断", "too-long": "评分超过总时限", "error": f"评分程序在这份提交上出错（{type(error).__name__}）"}
     result = worker.ungraded(task, {"given-up": words[reason]})
     if reason == "error":
-        if troubles is not None:
-            troubles.append(error)
+        troubles.append(error)
         print("".join(traceback.format_exception(error)), file=sys.stderr)
     return result
 

@@ -3,6 +3,7 @@
 import csv
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -14,8 +15,9 @@ import psutil
 import pytest
 from nbgrader.api import Gradebook
 
-from grading import batch
+from grading import batch, pool
 from grading.gradebook import GradeStore, sqlite_url
+from grading.sandbox import SandboxUnavailable
 
 pytestmark = pytest.mark.sandbox
 ROOT = Path(__file__).resolve().parents[2]
@@ -300,14 +302,12 @@ def test_whatever_a_student_is_called_there_is_a_row_and_a_page(toy, tmp_path):
 
 def test_trouble_of_the_graders_own_is_one_submissions_and_is_tried_again(toy, tmp_path, monkeypatch, capsys):
     """An error that nobody foresaw costs the others nothing, is named, and is no grade that stays."""
-    from grading import pool, worker
-
     for name in ("a", "b"):
         toy.hand_in(tmp_path / "s", name, toy.notebook({"why": "因为。"}))
 
-    def run(function, tasks, *_):
+    def run(function, tasks, workers, seconds, given_up, prepare):
         for task in tasks:
-            yield batch._given_up(task, "error", RecursionError("x")) if task["student"] == "a" else function(task)
+            yield given_up(task, "error", RecursionError("x")) if task["student"] == "a" else function(task)
 
     monkeypatch.setattr(pool, "run", run)
     summary = batch.grade(toy.name, tmp_path / "s", tmp_path / "out", solutions=toy.solutions, progress=False)
@@ -318,14 +318,12 @@ def test_trouble_of_the_graders_own_is_one_submissions_and_is_tried_again(toy, t
     assert scores(tmp_path / "out") == {"a": 10, "b": 10}
     for name in "cdef":
         toy.hand_in(tmp_path / "s", name, toy.released)
-    monkeypatch.setattr(pool, "run", lambda function, tasks, n, s, give_up, *_: (give_up(t, "error", OSError("no disk")) for t in tasks))
-    with pytest.raises(OSError, match="no disk"):  # nobody's in particular
-        batch.grade(toy.name, tmp_path / "s", tmp_path / "out", solutions=toy.solutions, progress=False)
-    from grading.sandbox import SandboxUnavailable
-
-    with pytest.raises(SandboxUnavailable):  # nobody could be graded: that ends the run
-        batch._given_up({}, "error", SandboxUnavailable("x"))
-    assert worker.ungraded({"student": "a", "notes": {}}, {})["notebook"] is None
+    # Nobody's in particular after some, or at once where nobody can be graded: that ends the run.
+    for error in (OSError("no disk"), SandboxUnavailable("no disk")):
+        fails = lambda function, tasks, n, s, given_up, *_, e=error: (given_up(task, "error", e) for task in tasks)
+        monkeypatch.setattr(pool, "run", fails)
+        with pytest.raises(type(error), match="no disk"):
+            batch.grade(toy.name, tmp_path / "s", tmp_path / "out", solutions=toy.solutions, progress=False)
 
 
 def test_a_grading_process_keeps_the_machines_memory():
@@ -337,8 +335,6 @@ def test_a_grading_process_keeps_the_machines_memory():
 
 
 def test_the_handbook_explains_every_flag():
-    import re
-
     handbook = (ROOT / "chapters" / "appendix" / "teaching.md").read_text("utf-8")
     sources = "".join(p.read_text("utf-8") for p in (ROOT / "grading").glob("*.py"))
     patterns = (r'notes\["([a-z-]+)"\]', r'note(?:s)? ?= ?\{"([a-z-]+)"', r'notes\.add\("([a-z-]+)"\)', r'_lose\([^\n]+, "([a-z-]+)"\)',
