@@ -16,15 +16,13 @@ def parts(config):
     d, f, L, V = config["d_model"], config["d_ff"], config["n_layers"], config["vocab_size"]
     kv = d // config["n_heads"] * config["n_kv_heads"]
     gated, bias = config["activation"] == "swiglu", config["bias"]
-    norms = 2 * L + 1
-    table = {
+    return {
         "embedding": V * d + (config["context_length"] * d if config["position"] == "learned" else 0),
         "attention": L * (2 * d * d + 2 * d * kv + (2 * d + 2 * kv if bias else 0)),
         "ffn": L * ((3 if gated else 2) * d * f + ((2 * f if gated else f) + d if bias else 0)),
-        "norm": norms * d * (2 if config["norm"] == "layer" else 1),
+        "norm": (2 * L + 1) * d * (2 if config["norm"] == "layer" else 1),
         "head": 0 if config["tie_embeddings"] else d * V,
     }
-    return table
 
 
 def total(table):
@@ -51,8 +49,7 @@ def without_embedding(config):
 
 @mutant("count_parameters", "漏了线性层的偏置", "bias=True 时每个矩阵还有一个偏置，长度是它的列数", COUNT, caught_by="gpt2")
 def without_biases(config):
-    clean = parts(config | {"bias": False})
-    return total(clean)
+    return total(parts(config | {"bias": False}))
 
 
 @mutant("count_parameters", "漏了最后一个归一化", "出口还有一个：一共 2L + 1 个", COUNT, caught_by="gpt2", seen_in="google-deepmind/ai-foundations/issues/37")

@@ -230,13 +230,13 @@ def forward_too_long(student, rng):
     params = model(rng, layers=1)
     full = rng.integers(0, 5, len(params["wpe"]))
     student(full, params, 2).satisfies(lambda r: np.shape(r)[:1] == full.shape, "正好用满上下文时应照算，给出每个位置的 logits")
-    student(rng.integers(0, 5, 7), params, 2).raises(ValueError)
+    student(rng.integers(0, 5, len(full) + 1), params, 2).raises(ValueError)
 
 
 @check("gpt_forward", "outside", section=BUILD, claim="词表之外的编号报 IndexError，负数也是", hint="NumPy 的下标 -1 是最后一行：先查 ids 的最小值")
 def forward_outside(student, rng):
     params = model(rng, layers=1)
-    student(np.array([0, 5]), params, 2).raises(IndexError)
+    student(np.array([0, len(params["wte"])]), params, 2).raises(IndexError)
     student(np.array([0, -1]), params, 2).raises(IndexError)
 
 
