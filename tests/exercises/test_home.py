@@ -22,10 +22,15 @@ NO_SCALE = """def scaled_dot_product_attention(q, k, v, mask=None, scale=None):
 
 
 @pytest.fixture(scope="module")
-def released(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("home")
+def releases(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("releases")
     generate(folder)
-    return folder / NAME / f"{NAME}.ipynb"
+    return folder
+
+
+@pytest.fixture
+def released(releases):
+    return releases / NAME / f"{NAME}.ipynb"
 
 
 def answer(released, path, answers):
@@ -37,8 +42,8 @@ def answer(released, path, answers):
     return path
 
 
-def reference(**changes):
-    texts = {c.id: c.source for c in exercise(NAME).cells("solution", "manual")}
+def reference(name=NAME, **changes):
+    texts = {c.id: c.source for c in exercise(name).cells("solution", "manual")}
     return texts | changes
 
 
@@ -144,16 +149,8 @@ def test_store_keeps_what_report_shows(released, tmp_path, monkeypatch):
 # ---- every assignment through the same execution ----------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def releases(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("releases")
-    generate(folder)
-    return folder
-
-
 def with_answers(releases, name, path, **changes):
-    texts = {c.id: c.source for c in exercise(name).cells("solution", "manual")}
-    return answer(releases / name / f"{name}.ipynb", path, texts | changes)
+    return answer(releases / name / f"{name}.ipynb", path, reference(name, **changes))
 
 
 @pytest.mark.parametrize("name", assignments())
