@@ -75,7 +75,7 @@ class LayerCache:
             raise TypeError(f"缓存是 {self.k.dtype}，k 是 {k.dtype}；请用 KVCache(config, dtype=model.dtype)")
         stop = self.length + k.shape[-2]
         if stop > capacity:
-            raise ValueError(f"缓存只能装 {capacity} 个词元，已有 {self.length} 个，再加 {k.shape[-2]} 个就满了；请先 reset")
+            raise ValueError(f"缓存只能装 {capacity} 个词元，已有 {self.length} 个，再加 {k.shape[-2]} 个装不下；请先 reset")
         # 写进预留的位置：若每步 concatenate，会把整个缓存复制一遍
         self.k[:, :, self.length : stop], self.v[:, :, self.length : stop] = k, v
         self.length = stop

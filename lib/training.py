@@ -84,7 +84,7 @@ def random_batch(data, batch_size, n, rng):
     """
     data = np.asarray(data)
     if data.ndim != 1 or len(data) <= n:
-        raise ValueError(f"data 应是一维、至少 {n + 1} 个编号（输入 {n} 个，目标右移一位），收到形状 {data.shape}")
+        raise ValueError(f"data 应是一维、至少 {n + 1} 个编号（{n} 个作输入，最后一个位置的目标再要 1 个），收到形状 {data.shape}")
     starts = rng.integers(0, len(data) - n, as_count(batch_size, "batch_size"))
     places = starts[:, None] + np.arange(n)  # [batch_size, n]：每行是一段的下标
     return data[places], data[places + 1]

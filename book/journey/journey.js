@@ -15,7 +15,7 @@
     T: 1, k: config.vocab_size, p: 1, cache: true, seed: 1, layer: 0, head: 0, row: null,
   };
   const NORMS = { pre: "Pre-LN", post: "Post-LN" };
-  const POSITIONS = { learned: "学习的", rotary: "旋转（RoPE）", none: "没有" };
+  const POSITIONS = { learned: "可学习的", rotary: "旋转（RoPE）", none: "没有" };
 
   // ---------------------------------------------------------------- small numbers about rows
 

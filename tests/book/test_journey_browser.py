@@ -65,7 +65,7 @@ def opened(open_page):
 @pytest.fixture
 def tour(opened):
     """The page as it is first met, with the sentence of these tests."""
-    for role, name in (("radio", "Pre-LN"), ("radio", "学习的"), ("checkbox", "用上位置编码"), ("checkbox", "除以 √d"), ("checkbox", "因果掩码"), ("checkbox", "用键值缓存")):
+    for role, name in (("radio", "Pre-LN"), ("radio", "可学习的"), ("checkbox", "用上位置编码"), ("checkbox", "除以 √d"), ("checkbox", "因果掩码"), ("checkbox", "用键值缓存")):
         opened.get_by_role(role, name=name, exact=True).check()
     for name in ("层", "头"):
         opened.get_by_role("combobox", name=name, exact=True).select_option("0")
