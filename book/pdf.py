@@ -3,8 +3,10 @@
 import shutil
 import subprocess
 import sys
+from io import BytesIO
 from pathlib import Path
 
+import pikepdf
 from playwright.sync_api import sync_playwright
 
 from book import build
@@ -14,6 +16,8 @@ TARGET = ROOT / "_build" / "dist" / "token-journey.pdf"
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 # On paper nothing can be unfolded or scrolled.
 STYLE = """
+/* A shadow would be printed as a picture as large as its box. (The selector outweighs the theme's own "!important".) */
+html[data-theme] :is(*, [class]) { box-shadow: none !important; }
 :is(.bd-sidebar-primary, .bd-sidebar-secondary, .bd-header-article, .prev-next-footer) { display: none !important; }
 :is(.bd-footer-content, #jb-print-docs-body, #pst-skip-link, #pst-back-to-top) { display: none !important; }
 .bd-article > section > h1 { display: block !important; }
@@ -55,11 +59,14 @@ def write(page_file, target):
         page.evaluate("document.fonts.ready.then(() => true)")
         page.add_style_tag(content=STYLE)
         margin = {"left": "18mm", "right": "18mm", "top": "18mm", "bottom": "20mm"}
-        page.pdf(
-            path=target, format="A4", margin=margin, print_background=True, outline=True, tagged=True,
+        printed = page.pdf(
+            format="A4", margin=margin, print_background=True, outline=True, tagged=True,
             display_header_footer=True, header_template="<span></span>", footer_template=FOOTER,
         )  # fmt: skip
         browser.close()
+    # Chromium writes the tags for screen readers, some hundred thousand objects, uncompressed: half of the file.
+    with pikepdf.open(BytesIO(printed)) as document:
+        document.save(target, object_stream_mode=pikepdf.ObjectStreamMode.generate, recompress_flate=True)
 
 
 def main():

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import lxml.html
 import nbformat
+import pikepdf
 import pytest
 from playwright.sync_api import expect
 
@@ -119,6 +120,19 @@ def test_a_heading_on_top_of_a_page_stands_once_in_the_outline(tmp_path):
     (tmp_path / "page.html").write_text(f"<!doctype html><meta charset=utf-8><style>{style}</style><p>字</p>{sections}", encoding="utf-8")
     pdf.write(tmp_path / "page.html", tmp_path / "page.pdf")
     assert [title for title, _, _ in read_pdf(tmp_path / "page.pdf")["outline"]] == titles
+
+
+@pytest.mark.browser
+def test_shadows_and_tags_do_not_swell_the_file(tmp_path):
+    """No shadow becomes a picture, though the theme insists on it; what tells a screen reader the structure is there, packed."""
+    style = "html[data-theme=light] .box { box-shadow: 0 3px 8px #0003 !important }"
+    page = f"<!doctype html><html data-theme=light><meta charset=utf-8><style>{style}</style>" + "<p class=box>字</p>" * 50
+    (tmp_path / "page.html").write_text(page, encoding="utf-8")
+    pdf.write(tmp_path / "page.html", tmp_path / "page.pdf")
+    with pikepdf.open(tmp_path / "page.pdf") as document:
+        kinds = [thing.get("/Subtype", thing.get("/Type")) for thing in document.objects if isinstance(thing, pikepdf.Stream)]
+        assert "/ObjStm" in kinds and "/Image" not in kinds
+        assert len([o for o in document.objects if isinstance(o, pikepdf.Dictionary) and o.get("/S") == "/P"]) == 50
 
 
 @pytest.fixture(scope="module")
