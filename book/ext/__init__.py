@@ -1,6 +1,6 @@
 """The book's Sphinx extension: one module a concern, all set up here."""
 
-from . import anchors, assets, figures, glossary, interactive, maths, notebooks, pages, pyrun, search
+from . import anchors, assets, figures, glossary, interactive, maths, notebooks, offline, pages, pyrun, search
 
 
 def site_address(app, config):
@@ -12,7 +12,7 @@ def site_address(app, config):
 
 def setup(app):
     app.connect("config-inited", site_address)
-    for part in (notebooks, anchors, maths, glossary, search, figures, interactive, pyrun, assets, pages):
+    for part in (notebooks, anchors, maths, glossary, search, figures, interactive, pyrun, assets, pages, offline):
         part.setup(app)
     # Jupyter Book sets this even where sphinx_comments isn't loaded.
     app.add_config_value("comments_config", {}, "html")

@@ -17,6 +17,8 @@ from fontTools.ttLib import TTFont
 
 from book import node
 
+from . import offline
+
 logging.getLogger("fontTools").setLevel(logging.ERROR)
 
 # Scripts that no page needs here: the search is our own, formulas are set already, found words are highlighted by the
@@ -169,7 +171,7 @@ def finish(app, exception):
     style = cut_icons(static, purge(static, join_styles(static, pages), outdir))
     style_name = f"book-{digest(style)}.css"
     (static / style_name).write_text(style, encoding="utf-8")
-    later = "".join(digest((static / name).read_bytes()) for name in ("search.js", "search-data.js"))
+    later = "".join(digest(path.read_bytes()) for path in (static / "search.js", static / "search-data.js", offline.SCRIPT))
     script = "\n;\n".join((static / name).read_text(encoding="utf-8") for name in SCRIPTS).replace("@version@", digest(later))
     script = re.sub(r"^//# sourceMappingURL=.*$", "", script, flags=re.M)
     script_name = f"book-{digest(script)}.js"

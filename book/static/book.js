@@ -87,6 +87,17 @@
       });
   }
 
+  // The whole book on this device, for a train without network: offered on the first page, kept up to date from all.
+  async function setUpOffline() {
+    const box = document.querySelector(".offline-reading");
+    const can = navigator.serviceWorker && location.protocol !== "file:";
+    if (box && !can) box.textContent = "用 https 或 localhost 的地址打开时，浏览器才能替你存下来；这样打开的页面存不了。";
+    if (can && (box || navigator.serviceWorker.controller)) {
+      await loadScript("../offline.js");
+      await bookOffline(box);
+    }
+  }
+
   // The issue form also names the section that the reader is in.
   function setUpFeedback() {
     for (const link of document.querySelectorAll(".feedback-issue"))
@@ -102,5 +113,5 @@
       });
   }
 
-  document.addEventListener("DOMContentLoaded", () => { setUpSearch(); setUpPython(); setUpFeedback(); });
+  document.addEventListener("DOMContentLoaded", () => { setUpSearch(); setUpPython(); setUpFeedback(); setUpOffline(); });
 })();
