@@ -23,7 +23,15 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 DESKTOP, PHONE = {"width": 1366, "height": 900}, {"width": 390, "height": 844}
 CHAPTERS = [name for name in execute.toc_documents(ROOT) if re.match(r"chapters/\d\d-", name)]
-NOTEBOOKS = [path.relative_to(ROOT).with_suffix("").as_posix() for path in execute.notebooks(ROOT)]
+
+
+def shows_code(path):
+    """Only a page with code to see offers to run it."""
+    cells = (c for c in nbformat.read(path, as_version=4).cells if c.cell_type == "code")
+    return any(not {"remove-cell", "remove-input"} & set(c.metadata.get("tags", ())) for c in cells)
+
+
+NOTEBOOKS = [path.relative_to(ROOT).with_suffix("").as_posix() for path in execute.notebooks(ROOT) if shows_code(path)]
 
 
 @pytest.fixture
