@@ -22,7 +22,7 @@
     addEventListener("activate", (event) => event.waitUntil(clients.claim()));
     addEventListener("fetch", (event) => {
       const { request } = event, address = request.url.split(/[?#]/)[0];
-      // "no-store" is how `fetchFresh` asks: past everything that is kept.
+      // "no-store" is how `keep` asks: past everything that is kept.
       if (request.method === "GET" && address.startsWith(root) && request.cache !== "no-store")
         event.respondWith(answer(request, decodeURI(address.slice(root.length)) || "index.html"));
     });
@@ -31,18 +31,20 @@
 
   // ------------------------------------------------------------------ the page
 
-  async function fetchFresh(url) {
-    const response = await fetch(url, { cache: "no-store" });
+  async function get(url, cache) {
+    const response = await fetch(url, { cache });
     if (!response.ok) throw new Error(`${url} 取不到（${response.status}）`);
     return response;
   }
+
+  const explained = (error) => error.name === "QuotaExceededError" ? "这台设备给浏览器的空间不够" : error instanceof TypeError ? "连不上网络" : error.message;
 
   const sha256 = async (data) => [...new Uint8Array(await crypto.subtle.digest("SHA-256", data))].map((b) => b.toString(16).padStart(2, "0")).join("");
 
   // Fetch what is new, then change over, then drop what is gone: broken off anywhere, the book that was kept still stands,
   // and the next try goes on from there.
   async function keep(python, report = () => {}) {
-    const list = await (await fetchFresh(LIST)).json();
+    const list = await (await get(LIST, "no-cache")).json(); // unchanged, it isn't sent again
     const files = { ...list.book, ...(python ? list.python : {}) };
     if (JSON.stringify((await kept())?.files) === JSON.stringify(files)) return;
     const cache = await caches.open(CACHE), names = Object.keys(files), count = names.length;
@@ -51,7 +53,7 @@
       for (let name; (name = names.pop()) !== undefined; report(++done, count)) {
         const target = place(name, files[name]);
         if (await cache.match(target)) continue;
-        const response = await fetchFresh(root + encodeURI(name)), data = await response.arrayBuffer();
+        const response = await get(root + encodeURI(name), "no-store"), data = await response.arrayBuffer();
         // Hosts renew their copies file by file: pages and styles of different days would not fit each other.
         if ((await sha256(data)) !== files[name]) throw new Error("网站正在更新，过几分钟再试");
         await cache.put(target, new Response(data, { headers: { "Content-Type": response.headers.get("Content-Type") ?? "" } }));
@@ -79,7 +81,7 @@
           await act();
           await show(box, after);
         } catch (error) {
-          await show(box, `没有存完：${error.message}。已取到的还在，再按一次就接着存。`);
+          await show(box, `没有存完：${explained(error)}。已取到的还在，再按一次就接着存。`);
         }
         box.querySelector("button").focus();
       });

@@ -21,6 +21,8 @@
     if (child.nodeName === "BR") return "\n";
     return (/^(DIV|P)$/.test(child.nodeName) && child.previousSibling ? "\n" : "") + textOf(child);
   }).join("");
+  // A browser may forbid pages to keep anything; then edits last as long as the page.
+  const memory = (act) => { try { return act(localStorage); } catch { return null; } };
   const button = (text, className, onclick) => element("button", { type: "button", className, textContent: text, onclick });
 
   // ------------------------------------------------------------------ the worker: one request at a time
@@ -72,7 +74,7 @@
       this.resetButton.hidden = true;
       box.querySelector(".cell_input").append(element("div", { className: "pyrun-bar" }, this.runButton, this.resetButton, this.note));
       this.makeEditable();
-      const saved = localStorage.getItem(this.key);
+      const saved = memory((storage) => storage.getItem(this.key));
       if (saved !== null && saved !== this.original) this.write(saved);
     }
 
@@ -97,7 +99,7 @@
       const edited = this.code !== this.original;
       this.resetButton.hidden = !edited;
       this.box.classList.toggle("pyrun-edited", edited);
-      if (edited) localStorage.setItem(this.key, this.code); else localStorage.removeItem(this.key);
+      memory((storage) => edited ? storage.setItem(this.key, this.code) : storage.removeItem(this.key));
     }
 
     reset() { this.pre.innerHTML = this.markup; this.changed(); }

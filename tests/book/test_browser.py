@@ -436,6 +436,19 @@ def test_edit_run_error_stop_reload_reset(running, address):
 
 
 @pytest.mark.long
+def test_where_nothing_may_be_kept_cells_are_edited_all_the_same(open_page, address):
+    page = open_page(f"{address}/index.html")
+    page.add_init_script("""const set = Storage.prototype.setItem; Storage.prototype.setItem = function (key, value) {
+      if (key.startsWith('pyrun')) throw new DOMException('full', 'QuotaExceededError'); set.call(this, key, value); }""")
+    page.goto(f"{address}/chapters/04-attention.html")
+    page.locator(".pyrun-start").click()
+    cell = page.locator("div.cell:has(.cell_input pre)").first
+    cell.locator(".cell_input pre").fill("x = 1")
+    cell.locator(".pyrun-reset").click()
+    assert "x = 1" not in cell.locator(".cell_input pre").inner_text()
+
+
+@pytest.mark.long
 def test_what_is_vendored_is_official(root):
     """Every file of the distribution against the official lock of the npm package."""
     core = node.modules(node.HERE / "pyodide") / "pyodide"
