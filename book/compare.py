@@ -14,10 +14,8 @@ import time
 from pathlib import Path
 
 import yaml
-from playwright.sync_api import sync_playwright
 
-from book import build, execute, node
-from book.pdf import chromium
+from book import build, chromium, execute, node
 from book.serve import serve
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -82,17 +80,14 @@ def load(browser, url):
     return {"bytes": sum(received), "requests": len(received), "lcp": lcp, "settled": settled * 1000}
 
 
-def measure(sites, names, rounds=ROUNDS, report=print):
+def measure(browser, sites, names, rounds=ROUNDS, report=print):
     """{page: {site: medians}}; the sites take turns, so that a busy moment hits both."""
     results = {name: {kind: [] for kind in sites} for name in names}
-    with sync_playwright() as play:
-        browser = play.chromium.launch(executable_path=chromium(), args=["--no-sandbox", "--disable-gpu"])
-        for name in names:
-            for _ in range(rounds):
-                for kind, address in sites.items():
-                    results[name][kind].append(load(browser, f"{address}/{name}.html"))
-            report(f"  {name}")
-        browser.close()
+    for name in names:
+        for _ in range(rounds):
+            for kind, address in sites.items():
+                results[name][kind].append(load(browser, f"{address}/{name}.html"))
+        report(f"  {name}")
     return {
         name: {kind: {key: statistics.median(run[key] for run in runs) for key in runs[0]} for kind, runs in kinds.items()}
         for name, kinds in results.items()
@@ -114,13 +109,15 @@ def table(results):
 def run(rounds=ROUNDS, report=print):
     book = build.run(ROOT, ROOT / "_build", report=report)
     plain, names = build_plain(report)
-    with serve(book) as ours, serve(plain) as theirs:
-        results = measure({"book": ours, "plain": theirs}, names, rounds, report)
+    with serve(book) as ours, serve(plain) as theirs, chromium.starter() as start:
+        results = measure(start(), {"book": ours, "plain": theirs}, names, rounds, report)
     (OUTPUT / "results.json").write_text(json.dumps(results, indent=1), encoding="utf-8")
     return results
 
 
 def main():
+    if not chromium.path():
+        sys.exit(chromium.HOW)
     results = run()
     print("\n" + table(results))
     heavy = [name for name, sites in results.items() if sites["book"]["bytes"] > LIMIT * sites["plain"]["bytes"]]

@@ -7,13 +7,11 @@ from io import BytesIO
 from pathlib import Path
 
 import pikepdf
-from playwright.sync_api import sync_playwright
 
-from book import build
+from book import build, chromium
 
 ROOT = Path(__file__).resolve().parent.parent
 TARGET = ROOT / "_build" / "dist" / "token-journey.pdf"
-BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 # On paper nothing can be unfolded or scrolled.
 STYLE = """
 /* A shadow would be printed as a picture as large as its box. (The selector outweighs the theme's own "!important".) */
@@ -41,39 +39,33 @@ def need_chinese_font():
         sys.exit("生成 PDF 需要中文字体：apt-get install fonts-noto-cjk")
 
 
-def chromium():
-    for name in BROWSERS:
-        if path := shutil.which(name):
-            return path
-    sys.exit("生成 PDF 需要 Chromium：apt-get install chromium")
-
-
-def write(page_file, target):
-    with sync_playwright() as play:
-        browser = play.chromium.launch(executable_path=chromium(), args=["--no-sandbox", "--disable-gpu"])
-        page = browser.new_page(color_scheme="light", locale="zh-CN")
-        page.set_default_timeout(600_000)  # one page as long as the whole book
-        page.goto(page_file.as_uri(), wait_until="load")
-        page.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
-        page.evaluate("document.querySelectorAll('img').forEach(i => i.loading = 'eager')")
-        page.evaluate("document.fonts.ready.then(() => true)")
-        page.add_style_tag(content=STYLE)
-        margin = {"left": "18mm", "right": "18mm", "top": "18mm", "bottom": "20mm"}
-        printed = page.pdf(
-            format="A4", margin=margin, print_background=True, outline=True, tagged=True,
-            display_header_footer=True, header_template="<span></span>", footer_template=FOOTER,
-        )  # fmt: skip
-        browser.close()
+def write(browser, page_file, target):
+    page = browser.new_page(color_scheme="light", locale="zh-CN")
+    page.set_default_timeout(600_000)  # one page as long as the whole book
+    page.goto(page_file.as_uri(), wait_until="load")
+    page.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
+    page.evaluate("document.querySelectorAll('img').forEach(i => i.loading = 'eager')")
+    page.evaluate("document.fonts.ready.then(() => true)")
+    page.add_style_tag(content=STYLE)
+    margin = {"left": "18mm", "right": "18mm", "top": "18mm", "bottom": "20mm"}
+    printed = page.pdf(
+        format="A4", margin=margin, print_background=True, outline=True, tagged=True,
+        display_header_footer=True, header_template="<span></span>", footer_template=FOOTER,
+    )  # fmt: skip
+    page.close()
     # Chromium writes the tags for screen readers, some hundred thousand objects, uncompressed: half of the file.
     with pikepdf.open(BytesIO(printed)) as document:
         document.save(target, object_stream_mode=pikepdf.ObjectStreamMode.generate, recompress_flate=True)
 
 
 def main():
-    chromium(), need_chinese_font()  # say at once what is missing
+    need_chinese_font()  # say at once what is missing
+    if not chromium.path():
+        sys.exit(chromium.HOW)
     site = build.run(ROOT, ROOT / "_build", builder="singlehtml", report=lambda text: None)
     TARGET.parent.mkdir(parents=True, exist_ok=True)
-    write(site / "index.html", TARGET)
+    with chromium.starter() as start:
+        write(start(), site / "index.html", TARGET)
     print(f"{TARGET}  {TARGET.stat().st_size / 1e6:.1f} MB")
 
 

@@ -10,11 +10,13 @@ from pathlib import Path
 
 import pytest
 
+from book import chromium
+
 ROOT = Path(__file__).resolve().parent.parent
 
 # marker -> (commands of which one must exist, what to tell the reader)
 SYSTEM = {
-    "browser": (("chromium", "chromium-browser", "google-chrome"), "需要 Chromium：apt-get install chromium"),
+    "browser": (chromium.NAMES, chromium.HOW),
     "sandbox": (("bwrap",), "需要 bubblewrap：apt-get install bubblewrap"),
     "postgres": (("postgres", *glob.glob("/usr/lib/postgresql/*/bin/postgres")), "需要 PostgreSQL：apt-get install postgresql"),
 }
@@ -59,7 +61,11 @@ def root():
 
 @pytest.fixture(scope="session")
 def chromium_path():
-    for command in SYSTEM["browser"][0]:
-        if path := shutil.which(command):
-            return path
-    raise AssertionError(SYSTEM["browser"][1])
+    return chromium.path()
+
+
+@pytest.fixture(scope="module")
+def start_browser():
+    """start_browser(*flags): one Playwright a module, as it suffers neither a second one beside it nor another event loop."""
+    with chromium.starter() as start:
+        yield start

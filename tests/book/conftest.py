@@ -132,13 +132,9 @@ def axe():
     return (modules / "axe-core" / "axe.min.js").read_text(encoding="utf-8")
 
 
-@pytest.fixture(scope="session")
-def browser(chromium_path):
+@pytest.fixture(scope="module")
+def browser(start_browser):
     """Chromium that can reach nothing but this machine: a name of another host leads nowhere, even past the tests' own guard."""
-    from playwright.sync_api import sync_playwright
-
-    alone = "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"
-    with sync_playwright() as play:
-        browser = play.chromium.launch(executable_path=chromium_path, args=["--no-sandbox", "--disable-gpu", alone])
-        yield browser
-        browser.close()
+    browser = start_browser("--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1")
+    yield browser
+    browser.close()

@@ -427,11 +427,12 @@ def test_edit_run_error_stop_reload_reset(running, address):
     put("while True: pass")
     page.reload()
     page.locator(".pyrun-start").click()
-    assert code.inner_text().strip() == "while True: pass", "edits survive a reload"
+    expect(code).to_have_text("while True: pass")  # edits survive a reload
     first.locator(".pyrun-reset").click()
     assert code.inner_text().strip() == original.strip()
     page.reload()
     page.locator(".pyrun-start").click()
+    page.locator(".pyrun-run").first.wait_for()
     assert code.inner_text().strip() == original.strip()
 
 
@@ -574,10 +575,10 @@ def test_lighthouse_puts_performance_ahead_of_plain_jupyter_book(address, plain,
 
 @pytest.mark.long
 @pytest.mark.timeout(1800)
-def test_a_chapter_weighs_at_most_40_percent_of_plain_jupyter_books(address, plain, artefacts):
+def test_a_chapter_weighs_at_most_40_percent_of_plain_jupyter_books(browser, address, plain, artefacts):
     site, names = plain
     with serve(site) as other:
-        results = compare.measure({"book": address, "plain": other}, names, rounds=1, report=lambda text: None)
+        results = compare.measure(browser, {"book": address, "plain": other}, names, rounds=1, report=lambda text: None)
     (artefacts / "weight.md").write_text(compare.table(results) + "\n", encoding="utf-8")
     heavy = {name: sites for name, sites in results.items() if sites["book"]["bytes"] > compare.LIMIT * sites["plain"]["bytes"]}
     assert not heavy and len(results) == 13

@@ -113,22 +113,22 @@ def read_pdf(path):
 
 
 @pytest.mark.browser
-def test_a_heading_on_top_of_a_page_stands_once_in_the_outline(tmp_path):
+def test_a_heading_on_top_of_a_page_stands_once_in_the_outline(browser, tmp_path):
     titles = [f"第 {i} 节" for i in range(5)]
     sections = "".join(f"<h2>{title}</h2><p>字</p>" for title in titles)
     style = "h2 { break-before: page; margin: 0; line-height: 1 }"
     (tmp_path / "page.html").write_text(f"<!doctype html><meta charset=utf-8><style>{style}</style><p>字</p>{sections}", encoding="utf-8")
-    pdf.write(tmp_path / "page.html", tmp_path / "page.pdf")
+    pdf.write(browser, tmp_path / "page.html", tmp_path / "page.pdf")
     assert [title for title, _, _ in read_pdf(tmp_path / "page.pdf")["outline"]] == titles
 
 
 @pytest.mark.browser
-def test_shadows_and_tags_do_not_swell_the_file(tmp_path):
+def test_shadows_and_tags_do_not_swell_the_file(browser, tmp_path):
     """No shadow becomes a picture, though the theme insists on it; what tells a screen reader the structure is there, packed."""
     style = "html[data-theme=light] .box { box-shadow: 0 3px 8px #0003 !important }"
     page = f"<!doctype html><html data-theme=light><meta charset=utf-8><style>{style}</style>" + "<p class=box>字</p>" * 50
     (tmp_path / "page.html").write_text(page, encoding="utf-8")
-    pdf.write(tmp_path / "page.html", tmp_path / "page.pdf")
+    pdf.write(browser, tmp_path / "page.html", tmp_path / "page.pdf")
     with pikepdf.open(tmp_path / "page.pdf") as document:
         kinds = [thing.get("/Subtype", thing.get("/Type")) for thing in document.objects if isinstance(thing, pikepdf.Stream)]
         assert "/ObjStm" in kinds and "/Image" not in kinds
@@ -136,11 +136,11 @@ def test_shadows_and_tags_do_not_swell_the_file(tmp_path):
 
 
 @pytest.fixture(scope="module")
-def printed(tmp_path_factory, root, chromium_path):
+def printed(tmp_path_factory, root, browser):
     """(what pdf.js reads in the PDF, the page it was printed from)"""
     page = build.run(root, root / "_build", builder="singlehtml", report=lambda text: None) / "index.html"
     target = tmp_path_factory.mktemp("pdf") / "book.pdf"
-    pdf.write(page, target)
+    pdf.write(browser, page, target)
     return read_pdf(target), lxml.html.parse(str(page), lxml.html.HTMLParser(encoding="utf-8")).getroot()
 
 

@@ -55,22 +55,14 @@ def open_page(browser, pages_folder):
     assert not faults
 
 
-@pytest.fixture(scope="module")
-def opened(open_page):
+@pytest.fixture
+def tour(open_page):
+    """The page as it is first met, with the sentence of these tests."""
     page = open_page("journey")
     page.wait_for_selector("html[data-journey=ready]")
-    return page
-
-
-@pytest.fixture
-def tour(opened):
-    """The page as it is first met, with the sentence of these tests."""
-    for role, name in (("radio", "Pre-LN"), ("radio", "可学习的"), ("checkbox", "用上位置编码"), ("checkbox", "除以 √d"), ("checkbox", "因果掩码"), ("checkbox", "用键值缓存")):
-        opened.get_by_role(role, name=name, exact=True).check()
-    for name in ("层", "头"):
-        opened.get_by_role("combobox", name=name, exact=True).select_option("0")
-    write(opened, SENTENCE)
-    return opened
+    write(page, SENTENCE)
+    yield page
+    page.close()
 
 
 def write(page, text):

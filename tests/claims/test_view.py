@@ -84,24 +84,21 @@ def test_controls_name_only_what_is_there():
 
 
 @pytest.mark.browser
-def test_filters_work_in_a_browser(chromium_path, tmp_path):
-    from playwright.sync_api import sync_playwright
-
+def test_filters_work_in_a_browser(start_browser, tmp_path):
     page_file = tmp_path / "ledger.html"
     head = "<!doctype html><meta charset=utf-8><meta name=viewport content='width=device-width'>"
     page_file.write_text(head + claims.rows("04").with_filters()._repr_html_(), encoding="utf-8")
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium_path, args=["--no-sandbox", "--disable-gpu"])
-        page = browser.new_page(viewport={"width": 390, "height": 800})
-        page.goto(page_file.as_uri())
-        visible = lambda: page.locator("tbody tr:visible").count()
-        assert visible() == len(claims.rows("04"))
-        assert page.evaluate("document.documentElement.scrollWidth") <= 390, "手机宽度下页面横向溢出"
-        page.select_option("select[name=verdict]", "rounding")
-        assert visible() == len([row for row in claims.rows("04") if row.verdict == "rounding"])
-        page.fill("input[name=text]", "b-out0")
-        assert visible() == 1 and "1 / " in page.locator("output").inner_text()
-        browser.close()
+    browser = start_browser()
+    page = browser.new_page(viewport={"width": 390, "height": 800})
+    page.goto(page_file.as_uri())
+    visible = lambda: page.locator("tbody tr:visible").count()
+    assert visible() == len(claims.rows("04"))
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390, "手机宽度下页面横向溢出"
+    page.select_option("select[name=verdict]", "rounding")
+    assert visible() == len([row for row in claims.rows("04") if row.verdict == "rounding"])
+    page.fill("input[name=text]", "b-out0")
+    assert visible() == 1 and "1 / " in page.locator("output").inner_text()
+    browser.close()
 
 
 def test_summary_and_legend():

@@ -100,13 +100,10 @@ def hub(users, toy, open_folder):
 
 
 @pytest.fixture(scope="module")
-def browser(chromium_path):
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as play:
-        browser = play.chromium.launch(executable_path=chromium_path, args=["--no-sandbox", "--disable-gpu"])
-        yield browser
-        browser.close()
+def browser(start_browser):
+    browser = start_browser()
+    yield browser
+    browser.close()
 
 
 def log_in(browser, hub, user):
