@@ -1,7 +1,5 @@
 """python -m book.pdf: the whole book as one PDF, printed by Chromium from the same notebooks as the site."""
 
-import shutil
-import subprocess
 import sys
 from io import BytesIO
 from pathlib import Path
@@ -30,23 +28,33 @@ pre, .highlight pre { white-space: pre-wrap !important; overflow-wrap: anywhere;
 table { font-size: 8.5pt; }
 .bd-main .bd-content .bd-article-container { max-width: none !important; padding: 0; }
 """
+PREPARE = Path(__file__).with_name("print.js").read_text(encoding="utf-8")
+# A system's font draws 文 and the radical ⽂ by one glyph, and the printed text then says the radical: neither search nor
+# copying would find the word. The figures' font knows no radicals.
+FONT = f"""
+@font-face {{ font-family: "Book Chinese"; src: url("{(ROOT / "lib" / "fonts" / "NotoSansSC-Regular-subset.otf").as_uri()}"); unicode-range: U+2E80-9FFF, U+F900-FAFF, U+FF00-FFEF; }}
+.katex {{ font-family: KaTeX_Main, "Book Chinese"; }}
+"""
+# A drawing in a file of its own knows no fonts of the page; in a shadow tree it does, and keeps its styles to itself.
+INLINE = """drawings => { for (const image of document.querySelectorAll("img")) {
+  const drawing = drawings[image.getAttribute("src")];
+  if (!drawing) continue;
+  const box = Object.assign(document.createElement("div"), { className: image.className });
+  box.attachShadow({ mode: "open" }).innerHTML = drawing + '<style>text { font-family: "Book Chinese" !important }</style>';
+  image.replaceWith(box); } }"""
 FOOTER = "<div style='font-size:8px;width:100%;text-align:center'><span class=pageNumber></span></div>"
-
-
-def need_chinese_font():
-    """Without one every Chinese character would be printed as an empty box. (macOS and Windows have theirs.)"""
-    if (listing := shutil.which("fc-list")) and not subprocess.run([listing, ":lang=zh-cn"], capture_output=True).stdout.strip():
-        sys.exit("生成 PDF 需要中文字体：apt-get install fonts-noto-cjk")
 
 
 def write(browser, page_file, target):
     page = browser.new_page(color_scheme="light", locale="zh-CN")
     page.set_default_timeout(600_000)  # one page as long as the whole book
     page.goto(page_file.as_uri(), wait_until="load")
-    page.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
-    page.evaluate("document.querySelectorAll('img').forEach(i => i.loading = 'eager')")
+    sources = page.evaluate("[...document.querySelectorAll('img')].map(i => i.getAttribute('src')).filter(s => s.endsWith('.svg'))")
+    drawings = {source: (page_file.parent / source).read_text(encoding="utf-8") for source in sources}
+    page.evaluate(INLINE, {source: drawing for source, drawing in drawings.items() if "<text" in drawing})
+    page.add_style_tag(content=STYLE + FONT)
+    page.evaluate(PREPARE)
     page.evaluate("document.fonts.ready.then(() => true)")
-    page.add_style_tag(content=STYLE)
     margin = {"left": "18mm", "right": "18mm", "top": "18mm", "bottom": "20mm"}
     printed = page.pdf(
         format="A4", margin=margin, print_background=True, outline=True, tagged=True,
@@ -59,7 +67,6 @@ def write(browser, page_file, target):
 
 
 def main():
-    need_chinese_font()  # say at once what is missing
     if not chromium.path():
         sys.exit(chromium.HOW)
     site = build.run(ROOT, ROOT / "_build", builder="singlehtml", report=lambda text: None)

@@ -1,4 +1,4 @@
-// node read_pdf.mjs MODULES FILE > {pages: [[{text, x, right, y}]], outline: [[title, depth, page]], links, fonts: {name: embedded}}
+// node read_pdf.mjs MODULES FILE > {pages: [[{text, x, right, y}]], outline: [[title, depth, page]], links: {inside: [[page, page]], outside: [url]}, fonts: {name: embedded}}
 import { readFileSync } from "node:fs";
 import { pathToFileURL } from "node:url";
 const [modules, file] = process.argv.slice(2);
@@ -6,7 +6,7 @@ const base = `${modules}/pdfjs-dist/`;
 const { getDocument, OPS } = await import(pathToFileURL(`${base}legacy/build/pdf.mjs`));
 const pdf = await getDocument({ data: new Uint8Array(readFileSync(file)), cMapUrl: `${base}cmaps/`, cMapPacked: true, standardFontDataUrl: `${base}standard_fonts/`, verbosity: 0 }).promise;
 
-const pages = [], fonts = {}, links = { inside: 0, outside: [] };
+const pages = [], fonts = {}, links = { inside: [], outside: [] };
 for (let number = 1; number <= pdf.numPages; number++) {
   const page = await pdf.getPage(number);
   const { items } = await page.getTextContent({ disableNormalization: true });
@@ -14,8 +14,11 @@ for (let number = 1; number <= pdf.numPages; number++) {
   for (const link of await page.getAnnotations()) {
     if (link.subtype !== "Link") continue;
     if (link.url) links.outside.push(link.url);
-    else if (link.dest && (typeof link.dest !== "string" || (await pdf.getDestination(link.dest)))) links.inside++;
-    else links.outside.push(`dead: ${JSON.stringify(link.dest ?? null)}`);
+    else {
+      const dest = typeof link.dest === "string" ? await pdf.getDestination(link.dest) : link.dest;
+      if (dest) links.inside.push([number, 1 + (await pdf.getPageIndex(dest[0]))]);
+      else links.outside.push(`dead: ${link.unsafeUrl ?? JSON.stringify(link.dest ?? null)}`);
+    }
   }
   const list = await page.getOperatorList();
   for (const name of new Set(list.fnArray.flatMap((fn, i) => (fn === OPS.setFont ? [list.argsArray[i][0]] : [])))) {
