@@ -1,6 +1,7 @@
 """The machine's own Chromium, driven by Playwright: for the PDF, the comparison and the tests."""
 
 import shutil
+import sys
 from contextlib import contextmanager
 
 from playwright.sync_api import sync_playwright
@@ -16,6 +17,9 @@ def path():
 
 @contextmanager
 def starter():
-    """Yields start(*flags) -> browser. One in a process at a time: Playwright doesn't start inside another one's block."""
+    """Yields start(*flags) -> browser. One in a process at a time: Playwright doesn't start inside another one's block.
+    Without Chromium the program ends, saying how to get it."""
+    if not path():
+        sys.exit(HOW)
     with sync_playwright() as play:
         yield lambda *flags: play.chromium.launch(executable_path=path(), args=["--no-sandbox", "--disable-gpu", *flags])

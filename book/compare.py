@@ -107,17 +107,16 @@ def table(results):
 
 
 def run(rounds=ROUNDS, report=print):
-    book = build.run(ROOT, ROOT / "_build", report=report)
-    plain, names = build_plain(report)
-    with serve(book) as ours, serve(plain) as theirs, chromium.starter() as start:
-        results = measure(start(), {"book": ours, "plain": theirs}, names, rounds, report)
+    with chromium.starter() as start:  # first, as it says at once what is missing
+        book = build.run(ROOT, ROOT / "_build", report=report)
+        plain, names = build_plain(report)
+        with serve(book) as ours, serve(plain) as theirs:
+            results = measure(start(), {"book": ours, "plain": theirs}, names, rounds, report)
     (OUTPUT / "results.json").write_text(json.dumps(results, indent=1), encoding="utf-8")
     return results
 
 
 def main():
-    if not chromium.path():
-        sys.exit(chromium.HOW)
     results = run()
     print("\n" + table(results))
     heavy = [name for name, sites in results.items() if sites["book"]["bytes"] > LIMIT * sites["plain"]["bytes"]]

@@ -1,6 +1,5 @@
 """python -m book.pdf: the whole book as one PDF, printed by Chromium from the same notebooks as the site."""
 
-import sys
 from io import BytesIO
 from pathlib import Path
 
@@ -67,11 +66,9 @@ def write(browser, page_file, target):
 
 
 def main():
-    if not chromium.path():
-        sys.exit(chromium.HOW)
-    site = build.run(ROOT, ROOT / "_build", builder="singlehtml", report=lambda text: None)
-    TARGET.parent.mkdir(parents=True, exist_ok=True)
-    with chromium.starter() as start:
+    with chromium.starter() as start:  # first, as it says at once what is missing
+        site = build.run(ROOT, ROOT / "_build", builder="singlehtml", report=lambda text: None)
+        TARGET.parent.mkdir(parents=True, exist_ok=True)
         write(start(), site / "index.html", TARGET)
     print(f"{TARGET}  {TARGET.stat().st_size / 1e6:.1f} MB")
 

@@ -8,7 +8,12 @@
     root.style.setProperty(name, `"Book Chinese", ${getComputedStyle(root).getPropertyValue(name) || "sans-serif"}`);
 
   // Every page numbered its ids by itself. Side by side they need their page's name, and the links must follow.
-  for (const mark of document.querySelectorAll("span[id^='document-']")) mark.nextElementSibling.dataset.page = mark.id.slice("document-".length);
+  const sections = new Map(); // page -> section
+  for (const mark of document.querySelectorAll("span[id^='document-']")) {
+    const name = mark.id.slice("document-".length);
+    mark.nextElementSibling.dataset.page = name;
+    sections.set(name, mark.nextElementSibling);
+  }
   const pageOf = (node) => node.closest("[data-page]")?.dataset.page ?? "index";
   for (const unprinted of document.querySelectorAll(".tag_hide-output > details [id]")) unprinted.removeAttribute("id");
   const places = new Map(); // id -> {page: element}
@@ -21,7 +26,7 @@
   for (const link of document.querySelectorAll("article a[href]")) {
     const [, file, id] = /^(?:[^:#]*?([^/:#]*)\.html)?(?:#(.+))?$/.exec(link.getAttribute("href")) ?? [];
     if (!file && !id) continue; // leads out of the book
-    const pages = id ? places.get(decodeURIComponent(id)) : new Map([...document.querySelectorAll("[data-page]")].map((section) => [section.dataset.page, section]));
+    const pages = id ? places.get(decodeURIComponent(id)) : sections;
     if (!pages) continue;
     const cited = link.closest(".bibtex-citation") && [...pages].find(([, target]) => target.matches(".citation"));
     const named = [...pages].find(([page]) => file && page.split("/").at(-1) === file);

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import math
 import shutil
 from pathlib import Path
 
@@ -17,17 +18,15 @@ def part(name):
 def finish(app, exception):
     if exception or app.builder.name != "html":
         return
-    outdir, sizes = Path(app.outdir), {}
-    names = sorted(p.relative_to(outdir).as_posix() for p in outdir.rglob("*") if p.is_file() and not p.name.startswith("."))
-    for name in names:
-        sizes[part(name)] = sizes.get(part(name), 0) + (outdir / name).stat().st_size
-    # What it takes stands on the page before the reader decides.
+    outdir, parts = Path(app.outdir), {"book": {}, "python": {}}
+    for path in sorted(p for p in outdir.rglob("*") if p.is_file() and not p.name.startswith(".")):
+        name = path.relative_to(outdir).as_posix()
+        parts[part(name)][name] = path
+    # What it takes, in MB, stands on the page before the reader decides.
+    told = "".join(f' data-{kind}="{math.ceil(sum(p.stat().st_size for p in paths.values()) / 1e6)}"' for kind, paths in parts.items() if paths)
     index = outdir / "index.html"
-    told = "".join(f' data-{kind}="{max(1, round(size / 1e6))}"' for kind, size in sizes.items())
     index.write_text(index.read_text(encoding="utf-8").replace(BOX, BOX + told), encoding="utf-8")
-    files = {kind: {} for kind in ("book", "python")}
-    for name in names:
-        files[part(name)][name] = hashlib.sha256((outdir / name).read_bytes()).hexdigest()
+    files = {kind: {name: hashlib.sha256(path.read_bytes()).hexdigest() for name, path in paths.items()} for kind, paths in parts.items()}
     (outdir / "offline.json").write_text(json.dumps(files, separators=(",", ":"), ensure_ascii=False), encoding="utf-8")
     shutil.copy(SCRIPT, outdir)
 

@@ -12,6 +12,7 @@ from pathlib import Path
 PYRUN = Path(__file__).resolve().parent.parent / "pyrun"
 # What a cell may import or read: the components, the ledger, the chapters' own small modules and data.
 PACKED = ("lib/**/*", "claims/**/*", "chapters/*.py", "chapters/stored/**/*")
+HIDDEN = {"remove-cell", "remove-input"}  # tags of cells whose code no page shows
 
 
 def vendored(source):
@@ -33,7 +34,7 @@ def pack(source, target):
 def hidden_code(path):
     """The code that a page doesn't show and that the cells it shows build on (the first cell, which finds `lib`)."""
     cells = json.loads(Path(path).read_text(encoding="utf-8"))["cells"]
-    hidden = [c for c in cells if c["cell_type"] == "code" and {"remove-cell", "remove-input"} & set(c["metadata"].get("tags", ()))]
+    hidden = [c for c in cells if c["cell_type"] == "code" and HIDDEN & set(c["metadata"].get("tags", ()))]
     return "\n".join("".join(cell["source"]) for cell in hidden)
 
 

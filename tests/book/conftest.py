@@ -40,6 +40,8 @@ $$ (eq-softmax)
 折叠的文字。
 
 </details>
+
+<div class="offline-reading"></div>
 """
 HEADER = 'import sys\n\nsys.path.insert(0, "..")'
 FIGURE = "import matplotlib.pyplot as plt\n\nplt.plot([1, 2])\nplt.show()"

@@ -16,6 +16,7 @@ import yaml
 from playwright.sync_api import expect
 
 from book import compare, execute, node
+from book.ext import pyrun
 from book.serve import serve
 
 pytestmark = pytest.mark.browser
@@ -29,7 +30,7 @@ CHAPTERS = [name for name in execute.toc_documents(ROOT) if re.match(r"chapters/
 def shows_code(path):
     """Only a page with code to see offers to run it."""
     cells = (c for c in nbformat.read(path, as_version=4).cells if c.cell_type == "code")
-    return any(not {"remove-cell", "remove-input"} & set(c.metadata.get("tags", ())) for c in cells)
+    return any(not pyrun.HIDDEN & set(c.metadata.get("tags", ())) for c in cells)
 
 
 NOTEBOOKS = [path.relative_to(ROOT).with_suffix("").as_posix() for path in execute.notebooks(ROOT) if shows_code(path)]

@@ -33,9 +33,8 @@ def test_the_size_stands_on_the_first_page_before_anything_is_kept(site):
 
 @pytest.fixture
 def served(mini, tmp_path):
-    """(a copy of the small site that a test may change, its address); the page offers to keep it, as the real one does"""
+    """(a copy of the small site that a test may change, its address)"""
     site = shutil.copytree(mini[1], tmp_path / "site")
-    change(site, "index.html", lambda text: text.replace("</article>", '<div class="offline-reading" data-book="3"></div></article>'))
     with serve(site) as address:
         yield site, address
 
@@ -118,7 +117,7 @@ def test_a_newer_book_replaces_what_is_kept_at_the_next_visit(served, reader):
 
 @pytest.mark.browser
 def test_a_half_renewed_site_never_becomes_the_kept_one(served, reader):
-    """A host that still gives out an old page beside the new list: the reader is told, and what was kept stands."""
+    """A host gives out a page that isn't the one of its list: what was kept stands, every page of it."""
     site, address = served
     keep(reader, address)
     change(site, "chapters/04-one.html", lambda text: text.replace("层归一化与残差", "改过的标题"))
